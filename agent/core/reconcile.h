@@ -1,0 +1,87 @@
+// The agent's brain: pure functions over values. The edges (agent/host, agent/link) observe run directories and processes, ask reconcile()
+// what to do, do it, and observe again; a crash between any two steps is an ordinary start.
+//
+// Rules kept here:
+//   start once       a run directory is made once, on the boot and instance that the placement names, else `gone`; a claimed run directory is
+//                    never started again, neither is one whose worker was spawned by an earlier life of this agent and might still claim it
+//   stop is explicit nothing is stopped because orders do not mention it
+//   swept is proven  a worker that died leaves processes: the agent sweeps by cookie before it says so; a changed boot id proves it at once
+//   never start it   Stop for an attempt without a run directory leaves a directory that can never start, then reports it swept
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+using RunKey = std::pair<JobId, AttemptNo>;
+
+enum class WorkerState : std::uint8_t {
+  None,       // run directory without claim, and no worker spawned in this life of the agent
+  Spawned,    // spawned by this life of the agent, has not claimed yet
+  Alive,      // claimed; pid, start time and boot id match a living process
+  Dead,       // claimed once; that process is gone
+  Never,      // claimed by an agent to say "never start this"
+};
+
+struct ExitSeen {
+  std::uint32_t rank = 0;
+  std::int32_t code = 0;
+  std::int32_t signal = 0;
+  bool stop_requested = false;
+  bool oom = false;
+  WallTime at{};
+};
+
+// One run directory, as read (common/rundir) and checked against the process table.
+struct RunSeen {
+  bool launch_sound = false;                // the launch record is there and readable
+  BootId boot_id;                           // of the launch
+  WorkerState worker = WorkerState::None;
+  std::uint64_t worker_pid = 0;
+  std::vector<std::uint32_t> ranks;         // of the launch
+  std::map<std::uint32_t, std::uint64_t> pids;
+  bool started = false;
+  WallTime started_at{};
+  std::optional<std::string> start_failed;  // worker could not exec
+  bool stop_requested = false;
+  std::map<std::uint32_t, ExitSeen> exits;
+  bool swept = false;                       // the worker's last word, or the agent's own mark after a sweep
+  std::string swept_reason;
+  WallTime swept_at{};
+  std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why
+  WallTime refused_at{};
+};
+
+struct Self {
+  InstanceId instance;
+  BootId boot_id;
+};
+
+// --- actions ----------------------------------------------------------------------------------------------------------------------
+struct StartRun { RunKey run; v1::NodeLaunch launch; };                                  // make the directory, then spawn the worker
+struct RefuseRun { RunKey run; v1::StartFailure why; std::string text; };                // leave a directory that never starts, and says why
+struct SignalStop { RunKey run; };                                                       // SIGTERM to the worker, once; it does the rest
+struct SweepRun { RunKey run; std::string reason; };                                     // kill what carries the cookie, until none; then mark swept
+struct MarkSwept { RunKey run; std::string reason; };                                    // proven without looking: another boot, or never started
+struct ForgetRun { RunKey run; };                                                        // remove the directory
+using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept, ForgetRun>;
+
+// `orders`: the latest from the controller, none yet = nullptr (then only proofs are gathered: MarkSwept, SweepRun).
+// `starting_up`: true for the first call of this life: a directory without claim may have a worker of the last life on its way; it is claimed
+// by the agent first (RefuseRun), and only if the worker was quicker it is adopted.
+std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up);
+
+// Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled in by agent/watch later.
+// A rank without an exit record in a swept directory is reported lost. The same directory always gives the same facts.
+std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);
+
+}  // namespace muster::agent

@@ -1,0 +1,88 @@
+// Training engines, pure: spec + placement -> command lines, environment, files; the grammar of log lines (grammar.h); the layout of
+// checkpoints (layout.h). One row a engine in engine_table(); a new engine is one folder and one row. Sources of formats:
+// torchrun's worker variables (PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "muster/v1/agent_service.pb.h"
+#include "muster/v1/spec.pb.h"
+
+namespace muster::engine {
+
+struct NodeSlot {
+  std::string name;
+  std::string address;
+  std::vector<std::uint32_t> devices;
+  std::uint32_t first_rank = 0;
+  std::uint32_t rank_count = 0;
+};
+
+// Everything a launch depends on. The same request always gives the same plan.
+struct LaunchRequest {
+  const v1::JobSpec* spec = nullptr;       // defaults filled in
+  std::string job_id;
+  std::uint32_t attempt = 1;
+  std::vector<NodeSlot> nodes;             // rank order
+  std::uint16_t master_port = 0;
+  std::string out_dir;                     // ${out}
+  std::string save_dir;                    // ${save.dir}: the attempt's own
+  std::string resume_dir;                  // ${resume.dir}; empty at a first start
+  std::int64_t resume_step = -1;
+};
+
+struct Value {
+  std::string text;
+  std::string source;                      // "runtime.env", "resume.env", "engine torch", "muster", ...
+};
+
+struct RankPlan {
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  std::size_t node = 0;                    // index in LaunchRequest::nodes
+  std::vector<std::string> argv;           // argv[0] may be a bare name: resolved on the node, on the PATH of its environment
+  std::string cwd;
+  std::map<std::string, Value> env;        // all of this rank's
+  std::vector<std::uint32_t> devices;
+};
+
+struct LaunchPlan {
+  std::vector<RankPlan> ranks;             // by rank
+  v1::Watching watching;
+};
+
+struct Engine {
+  std::string_view name;
+  std::string_view summary;                                          // one line, for `explain engine`
+  std::string_view grammar;                                          // default row of the grammar table
+  std::string_view layout;                                           // default row of the layout table
+  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change argv.
+  void (*launch)(const LaunchRequest&, LaunchPlan&);
+};
+std::span<const Engine> engine_table();
+const Engine* find_engine(std::string_view name);
+
+// Expands templates, builds argv and environment of every rank. Errors name the key.
+Result<LaunchPlan> plan_launch(const LaunchRequest& request);
+
+// One node's part as it goes over the wire; boot, instance, graces, ports and limits are the caller's (controller/links).
+v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node);
+
+// Where things are, by rule. `cluster_out` is used when the spec names no output_dir.
+std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out);
+std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
+std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
+
+// --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------
+// Names used in `text`, or an error that names an unknown one and the nearest known one.
+Result<std::vector<std::string>> template_names(std::string_view text);
+std::span<const std::string_view> known_templates();
+
+}  // namespace muster::engine

@@ -1,0 +1,72 @@
+// The run directory: what agent and worker know of one attempt on one node. Nobody builds its paths elsewhere.
+//
+//   <agent state directory>/                    mode 0700
+//     identity            node instance, cluster id, highest controller epoch, highest acknowledged journal index (synced: must outlive power)
+//     lock                flock: one agent a state directory
+//     runs/
+//       <job>.<attempt>/
+//         launch          agent, before the spawn, by rename: what to run. Never changed.
+//         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time, boot id), or the agent (pid 0) for "never"
+//         lease           agent, by rename: boot time at which the orphan grace ends. The worker kills its ranks when it is past or gone.
+//         events          worker, appended: rank pids, started, exits, stop requested, swept
+//         mark            agent, appended: refused, swept by the agent, first step seen, success seen, evidence lines
+//         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
+//         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
+//         logs/worker.log        the worker's own complaints
+//
+// Durable against the death of any process, not against power loss: no sync on the launch path; every record carries the boot id.
+// Format: docs/run-directory.md. Version 1 is readable for ever.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+
+namespace muster::rundir {
+
+class AgentLayout {
+ public:
+  explicit AgentLayout(std::filesystem::path state_dir) : root_(std::move(state_dir)) {}
+  [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+  [[nodiscard]] std::filesystem::path identity() const { return root_ / "identity"; }
+  [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
+  [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
+  [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
+    return runs() / (job.str() + "." + std::to_string(attempt.value));
+  }
+  // Nothing: the name is not a run directory's.
+  static std::optional<std::pair<JobId, AttemptNo>> parse_run_name(const std::string& name);
+
+ private:
+  std::filesystem::path root_;
+};
+
+class RunLayout {
+ public:
+  explicit RunLayout(std::filesystem::path run_dir) : root_(std::move(run_dir)) {}
+  [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+  [[nodiscard]] std::filesystem::path launch() const { return root_ / "launch"; }
+  [[nodiscard]] std::filesystem::path claim() const { return root_ / "claim"; }
+  [[nodiscard]] std::filesystem::path lease() const { return root_ / "lease"; }
+  [[nodiscard]] std::filesystem::path events() const { return root_ / "events"; }
+  [[nodiscard]] std::filesystem::path mark() const { return root_ / "mark"; }
+  [[nodiscard]] std::filesystem::path logs() const { return root_ / "logs"; }
+  [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".log"); }
+  [[nodiscard]] std::filesystem::path rank_cursor(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".cursor"); }
+  [[nodiscard]] std::filesystem::path worker_log() const { return logs() / "worker.log"; }
+
+ private:
+  std::filesystem::path root_;
+};
+
+// The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names alone, so that an agent that lost its state
+// directory can still sweep.
+std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt, const NodeName& node);
+inline constexpr const char* kCookieVariable = "MUSTER_COOKIE";
+
+}  // namespace muster::rundir

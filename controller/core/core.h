@@ -1,0 +1,80 @@
+// The controller's brain: pure functions over values (no Asio, gRPC, YAML, spdlog, files, clock or randomness).
+//
+//   decide(ledger, presence, input, now)   what is accepted as having happened, or a refusal     decide.cc
+//   apply(ledger, index, event)            a fold; replay is this in a loop; cannot fail          apply.cc
+//   propose(ledger, presence, now)         what should be asked of decide next, and when to look again; no effect by itself   propose.cc
+//   desired(ledger, node)                  what the node should run: from durable facts alone     desired.cc
+//   observe(presence, observation, now)    the latest reading                                     observe.cc
+//
+// A batch (the shell): decide and apply every input; propose, through decide and apply, until it proposes nothing new (bounded); ONE append
+// and sync; then replies, acks, watch events and orders leave together.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "controller/core/event.h"
+#include "controller/core/input.h"
+#include "controller/core/ledger.h"
+#include "controller/core/presence.h"
+
+namespace muster::core {
+
+struct Limits {
+  std::uint32_t queued_jobs_max = 100'000;
+  std::uint16_t port_first = 20'000, port_last = 29'999;
+  Duration silent_after = std::chrono::milliseconds(3'200);     // without a word; pulses come each second
+  Duration grace_margin = std::chrono::seconds(5);              // over orphan_grace, before the fence trusts it
+  Duration start_timeout = std::chrono::seconds(60);            // placement to NodeStarted of a connected node
+  Duration exit_bound = std::chrono::seconds(2);                // verdict waits this long for exits on silent nodes
+  Duration archive_after = std::chrono::minutes(10);            // a finished job stays in the fold this long; 0 in tests
+  Duration tombstone_keep = std::chrono::hours(24 * 7);
+  std::uint32_t attempts_without_progress_max = 5;
+};
+
+struct Decision {
+  std::vector<EventBody> events;            // may be empty: already known
+  std::optional<Error> refusal;             // then events is empty
+  std::optional<JobId> job;                 // of a submission: the job it made, or the earlier one with the same request id
+  bool repeated = false;
+};
+
+Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now, const Limits& limits);
+
+// `index` is the journal index the event got. Events of one batch may share an index.
+void apply(Ledger& ledger, JournalIndex index, const Event& event);
+
+struct Proposal {
+  std::vector<Input> inputs;
+  std::optional<BootTime> wake_at;          // nothing will change before this by time alone
+};
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
+
+void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now);
+
+// --- what a node should do (turned into v1.Order by controller/links, which asks common/engine for command lines) -------------------
+enum class Want : std::uint8_t { Run, Stop, Forget };
+struct Assignment {
+  JobId job;
+  AttemptNo attempt;
+  Want want = Want::Run;
+  friend bool operator==(const Assignment&, const Assignment&) = default;
+};
+std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node);
+
+// --- why is it waiting; a value, not a log line --------------------------------------------------------------------------------------
+std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+
+// Placement alone: all or nothing. `why` is set when it does not fit now; `never` when the registered nodes could not hold it even if idle
+// (never with no node registered). Used by decide (refusal), propose, explain and PlanJob.
+struct PlaceResult {
+  std::vector<PlacedNode> nodes;            // empty: does not fit
+  std::uint16_t master_port = 0;
+  std::string why;
+  bool never = false;
+};
+PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+
+}  // namespace muster::core

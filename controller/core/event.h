@@ -1,0 +1,110 @@
+// Everything that can have happened: the durable facts, as values. apply() folds them into the Ledger; the journal's codec is the one
+// place where they become records. A new kind breaks the build wherever it must be handled (std::visit without a catch-all).
+// Add, never repurpose: rows of every released version must replay.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "muster/v1/node.pb.h"
+#include "muster/v1/spec.pb.h"
+
+namespace muster::core {
+
+enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
+enum class StartFailure { Gone, Launch, Port, Disk };
+
+struct Verdict {
+  FailureClass cls = FailureClass::UserError;
+  NodeName node;                 // empty: no one node
+  std::optional<RankNo> rank;
+  std::string reason;            // one sentence
+  std::string evidence;          // a log line; may be empty
+  std::string signature;         // equal for "the same failure again"
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+struct PlacedNode {
+  NodeName node;
+  BootId boot_id;
+  InstanceId instance;
+  std::string address;
+  std::vector<std::uint32_t> devices;
+  RankNo first_rank;
+  std::uint32_t rank_count = 0;
+  friend bool operator==(const PlacedNode&, const PlacedNode&) = default;
+};
+
+struct ResumePoint {
+  AttemptNo attempt;             // that wrote it
+  std::int64_t step = 0;
+  std::string path;              // directory of the checkpoint itself
+  friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
+};
+
+// --- the events ---------------------------------------------------------------------------------------------------------------------
+struct ControllerStarted { Epoch epoch; ClusterId cluster; std::string version; };
+// Registered, or something of it changed: a new boot, a new instance, another inventory. Clears "dead".
+struct NodeRegistered { NodeName node; InstanceId instance; BootId boot_id; v1::Inventory inventory; std::string version; };
+struct NodeDeclaredDead { NodeName node; std::string reason; };
+
+struct JobSubmitted { JobId job; RequestId request_id; v1::JobSpec spec; std::string spec_hash; };
+struct CancelRequested { JobId job; std::string reason; };
+
+struct AttemptPlaced {
+  JobId job;
+  AttemptNo attempt;
+  std::vector<PlacedNode> nodes;          // rank order
+  std::uint16_t master_port = 0;
+  std::optional<ResumePoint> resume;
+};
+struct NodeStarted { JobId job; AttemptNo attempt; NodeName node; std::vector<std::uint64_t> pids; std::uint64_t worker_pid = 0; WallTime node_time; };
+struct NodeStartFailed { JobId job; AttemptNo attempt; NodeName node; StartFailure why{}; std::string text; WallTime node_time; };
+struct RankExited {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  RankNo rank;
+  std::int32_t code = 0;                  // -1 when signal is set, or when lost
+  std::int32_t signal = 0;
+  bool stop_requested = false;
+  bool oom = false;
+  bool lost = false;                      // nobody saw the status
+  bool success_seen = false;
+  std::string evidence;
+  WallTime node_time;
+};
+struct NodeSwept { JobId job; AttemptNo attempt; NodeName node; std::string reason; WallTime node_time; };
+struct FirstStep { JobId job; AttemptNo attempt; NodeName node; std::int64_t step = 0; WallTime node_time; };
+struct CheckpointCompleted { JobId job; AttemptNo attempt; std::int64_t step = 0; std::string path; std::uint64_t bytes = 0; std::uint32_t shards = 0; };
+
+// Something ended this attempt; its ranks are being stopped. The cause here is what was known first; the verdict follows.
+struct AttemptBroke { JobId job; AttemptNo attempt; std::string cause; WallTime fault_time; };
+// No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.
+struct AttemptEnded { JobId job; AttemptNo attempt; Verdict verdict; bool charged = false; std::int64_t best_step = -1; std::string fence; };
+// The best step of the broken attempt was reached again: closes the incident.
+struct CaughtUp { JobId job; AttemptNo attempt; std::int64_t step = 0; };
+struct AttemptCompleted { JobId job; AttemptNo attempt; std::int64_t best_step = -1; };   // every rank ended as success asks
+enum class Outcome { Succeeded, Failed, Cancelled };
+struct JobEnded { JobId job; Outcome outcome{}; std::optional<Verdict> verdict; };
+// Every log byte of this node's part is on the controller's disk: its run directory may go.
+struct LogsCollected { JobId job; AttemptNo attempt; NodeName node; };
+// The job's rows have moved to the archive; the fold keeps a tombstone.
+struct JobArchived { JobId job; };
+struct TombstoneDropped { JobId job; };
+
+using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
+                               RankExited, NodeSwept, FirstStep, CheckpointCompleted, AttemptBroke, AttemptEnded, CaughtUp, AttemptCompleted, JobEnded,
+                               LogsCollected, JobArchived, TombstoneDropped>;
+
+struct Event {
+  WallTime at{};                          // of the batch that accepted it
+  EventBody body;
+};
+
+}  // namespace muster::core

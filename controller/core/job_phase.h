@@ -1,0 +1,74 @@
+// The life of a job as a table; docs/lifecycle.md is made from it and a test compares the two.
+//
+//                1 Placed            2 AllNodesUp
+//     Queued ------------> Launching ------------> Running
+//       ^  \                   |  4 Broke             | 5 Broke      3 AllRanksDone (from Launching, too: quick jobs)
+//       |   \ 9 CancelAsked    v                      v                  |
+//       |    \            Draining <------------------+             Completing --- 7 Finished ---> Succeeded
+//       |     v                |                                         | 8 NotSuccess
+//       |  Cancelled <---------+---- 10 StoppedForCancel                 v
+//       +---- 6 TornDown ------+---- 11 GaveUp ---------------------> Failed
+//
+// Phase is the only state; "cancel was asked" is a fact beside it that decides which arrow leaves Draining.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace muster::core {
+
+enum class JobPhase : std::uint8_t { Queued, Launching, Running, Draining, Completing, Succeeded, Failed, Cancelled };
+enum class JobStep : std::uint8_t {
+  Placed,            // AttemptPlaced
+  AllNodesUp,        // the last NodeStarted
+  AllRanksDone,      // the last rank ended with status 0
+  Broke,             // AttemptBroke
+  TornDown,          // AttemptEnded, and another attempt is allowed
+  GaveUp,            // JobEnded Failed
+  Finished,          // AttemptCompleted and JobEnded Succeeded
+  CancelAsked,       // CancelRequested while queued: nothing to stop
+  StoppedForCancel,  // JobEnded Cancelled after the ranks were stopped
+};
+
+struct JobMove {
+  JobPhase from;
+  JobStep on;
+  JobPhase to;
+  std::string_view meaning;
+};
+
+inline constexpr std::array kJobMoves = {
+    JobMove{JobPhase::Queued, JobStep::Placed, JobPhase::Launching, "a gang of free devices was found, all or nothing"},
+    JobMove{JobPhase::Launching, JobStep::AllNodesUp, JobPhase::Running, "every node has exec'd its ranks"},
+    JobMove{JobPhase::Launching, JobStep::AllRanksDone, JobPhase::Completing, "every rank ended well before the last node reported its start"},
+    JobMove{JobPhase::Running, JobStep::AllRanksDone, JobPhase::Completing, "every rank ended with status 0"},
+    JobMove{JobPhase::Launching, JobStep::Broke, JobPhase::Draining, "a rank or a node failed, or a cancel came: the rest is being stopped"},
+    JobMove{JobPhase::Running, JobStep::Broke, JobPhase::Draining, "a rank or a node failed, or a cancel came: the rest is being stopped"},
+    JobMove{JobPhase::Completing, JobStep::Broke, JobPhase::Draining, "the ranks ended, but not with the success that was asked for"},
+    JobMove{JobPhase::Draining, JobStep::TornDown, JobPhase::Queued, "no rank of the attempt can advance any more; the next attempt may be placed"},
+    JobMove{JobPhase::Draining, JobStep::GaveUp, JobPhase::Failed, "budget used up, a user error seen twice, or no progress in five attempts"},
+    JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled, "stopped on request"},
+    JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded, "swept on every node, and success is what the spec says"},
+    JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
+    JobMove{JobPhase::Queued, JobStep::GaveUp, JobPhase::Failed, "it can never be placed again"},
+};
+
+constexpr bool is_final(JobPhase phase) {
+  return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled;
+}
+// Nothing: the move is not in the table.
+constexpr std::optional<JobPhase> next_phase(JobPhase from, JobStep on) {
+  for (const JobMove& move : kJobMoves) {
+    if (move.from == from && move.on == on) return move.to;
+  }
+  return std::nullopt;
+}
+std::string_view to_string(JobPhase phase);
+std::string_view to_string(JobStep step);
+
+static_assert(std::ranges::none_of(kJobMoves, [](const JobMove& move) { return is_final(move.from); }));
+
+}  // namespace muster::core

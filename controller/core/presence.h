@@ -1,0 +1,65 @@
+// Presence: what can be seen now. Never journaled, lost with the process, rebuilt within a pulse by the agents that reconnect.
+// Owned by the shell's strand. observe() (core.h) is the only writer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::core {
+
+struct RankSeen {
+  std::int64_t step = -1;
+  std::int64_t total = 0;
+  double loss = 0;
+  bool has_loss = false;
+  std::uint64_t log_bytes = 0;
+};
+
+struct ShardSeen {
+  std::uint64_t bytes = 0;
+  bool finished = false;
+};
+
+// One step's checkpoint of one attempt, as its nodes report it.
+struct CheckpointSeen {
+  std::map<std::string, ShardSeen> shards;
+  std::uint32_t expected = 0;
+  bool sealed = false;
+  std::string path;
+  [[nodiscard]] bool complete() const;      // sealed, all expected shards there and finished
+};
+
+struct AttemptSeen {
+  std::map<RankNo, RankSeen> ranks;
+  std::map<std::int64_t, CheckpointSeen> checkpoints;   // newest few steps
+  std::int64_t best_step = -1;
+  double step_seconds = 0;                  // mean of the recent ones
+  WallTime last_sample_at{};
+};
+
+struct NodeSeen {
+  ConnectionId connection;                  // none: not connected
+  InstanceId instance;
+  BootTime last_heard{};                    // arrival, stamped in the gRPC callback
+  WallTime last_heard_wall{};
+  BootTime last_ack_sent{};                 // last PulseAck: from here the agent's orphan grace counts at the latest
+  bool heard = false;                       // since this controller started
+  bool silent = false;                      // set by decide-accepted propose; cleared by any word
+  std::set<std::pair<JobId, AttemptNo>> held;   // run directories it said it has
+};
+
+struct Presence {
+  BootTime listening_since{};               // a node never heard is judged from here
+  std::map<NodeName, NodeSeen> nodes;
+  std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
+};
+
+}  // namespace muster::core
