@@ -1,0 +1,75 @@
+// The controller's own copy of every rank's log, on its own disk with a quota, and the series file a job. Idempotent by logical offset: a chunk that
+// is already there is ignored, a chunk that would leave a hole is refused unless it carries a gap record. Thread-safe (one mutex; calls do
+// file I/O and belong on a thread that may block, not on the shell's strand).
+//
+//   <root>/<job>/<attempt>/rank-<N>.log     bytes, in logical order, gaps left out
+//   <root>/<job>/<attempt>/rank-<N>.index   frames: gaps, sparse time index, end mark
+//   <root>/<job>/series                     frames: (time, attempt, step, loss)
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/base/time.h"
+
+namespace muster::logs {
+
+struct LogKey {
+  JobId job;
+  AttemptNo attempt;
+  RankNo rank;
+  friend auto operator<=>(const LogKey&, const LogKey&) = default;
+};
+struct Gap {
+  std::uint64_t from = 0, to = 0;           // logical
+  std::string reason;
+  WallTime at{};
+};
+struct LogState {
+  std::uint64_t end = 0;                    // logical end of what is here
+  bool complete = false;
+};
+struct Chunk {
+  std::uint64_t offset = 0;                 // logical
+  std::string data;
+  std::optional<Gap> gap_before;
+};
+struct SeriesPoint {
+  WallTime at{};
+  AttemptNo attempt;
+  std::int64_t step = 0;
+  double loss = 0;
+  bool has_loss = false;
+};
+
+class LogStore {
+ public:
+  // `quota` bytes over all logs; when it is reached, the oldest finished jobs' logs go first, then the oldest bytes of the largest log, with a gap record.
+  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota);
+  virtual ~LogStore() = default;
+
+  virtual Result<LogState> state(const LogKey& key) = 0;
+  virtual Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) = 0;
+  virtual Result<LogState> finish(const LogKey& key, std::uint64_t size) = 0;
+  // From `offset`, at most `most` bytes; empty data and no gap: nothing there yet. Never crosses a gap.
+  virtual Result<Chunk> read(const LogKey& key, std::uint64_t offset, std::size_t most) = 0;
+  // Logical offset where the last `lines` lines begin.
+  virtual Result<std::uint64_t> tail(const LogKey& key, std::uint64_t lines) = 0;
+  virtual std::vector<LogKey> list(const JobId& job) = 0;
+  // Called (on the appending thread) after each append or finish, for followers.
+  virtual void on_change(std::function<void(const LogKey&)> callback) = 0;
+
+  virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;   // unsynced; steps at or below an attempt's last are dropped
+  virtual Result<std::vector<SeriesPoint>> series(const JobId& job) = 0;
+  virtual Result<void> remove(const JobId& job) = 0;
+};
+
+}  // namespace muster::logs
