@@ -39,6 +39,8 @@ struct ExitSeen {
   bool stop_requested = false;
   bool oom = false;
   WallTime at{};
+  std::string evidence;                     // the agent's own mark: what agent/watch found in the rank's log
+  bool success_seen = false;                // the agent's own mark
 };
 
 // One run directory, as read (common/rundir) and checked against the process table.
@@ -52,6 +54,7 @@ struct RunSeen {
   bool started = false;
   WallTime started_at{};
   std::optional<std::string> start_failed;  // worker could not exec
+  WallTime start_failed_at{};
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
   bool swept = false;                       // the worker's last word, or the agent's own mark after a sweep
@@ -59,6 +62,8 @@ struct RunSeen {
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why
   WallTime refused_at{};
+  std::optional<std::int64_t> first_step;   // the agent's own mark: the attempt's first step as seen on this node
+  WallTime first_step_at{};
 };
 
 struct Self {
@@ -75,13 +80,15 @@ struct MarkSwept { RunKey run; std::string reason; };                           
 struct ForgetRun { RunKey run; };                                                        // remove the directory
 using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept, ForgetRun>;
 
+// RefuseRun with START_FAILURE_UNSPECIFIED refuses without blame: stopped before it was started; facts_of() then reports no start failure.
+//
 // `orders`: the latest from the controller, none yet = nullptr (then only proofs are gathered: MarkSwept, SweepRun).
 // `starting_up`: true for the first call of this life: a directory without claim may have a worker of the last life on its way; it is claimed
 // by the agent first (RefuseRun), and only if the worker was quicker it is adopted.
 std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled in by agent/watch later.
-// A rank without an exit record in a swept directory is reported lost. The same directory always gives the same facts.
+// A rank without an exit record in a swept directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);
 
 }  // namespace muster::agent

@@ -23,6 +23,7 @@ struct NodeSlot {
   std::vector<std::uint32_t> devices;
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
+  std::string device_type;                 // of its devices, for resources.type auto; empty = not known
 };
 
 // Everything a launch depends on. The same request always gives the same plan.
@@ -36,6 +37,10 @@ struct LaunchRequest {
   std::string save_dir;                    // ${save.dir}: the attempt's own
   std::string resume_dir;                  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
+  std::string resume_source;               // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+
+  // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
+  [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
 };
 
 struct Value {
@@ -63,25 +68,47 @@ struct Engine {
   std::string_view summary;                                          // one line, for `explain engine`
   std::string_view grammar;                                          // default row of the grammar table
   std::string_view layout;                                           // default row of the layout table
-  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change argv.
+  bool lockstep = false;                                             // launch.lockstep: auto
+  std::span<const std::string_view> identity;                        // variables that runtime.env and resume.env may not set
+  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change argv. Runs when the spec's own environment is in and
+  // before argv is expanded, so that its templates may stand in argv.
   void (*launch)(const LaunchRequest&, LaunchPlan&);
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
 
+// The name of a rank's environment that a spec may not set, by engine: the engine's identity variables and everything MUSTER_*.
+bool is_identity(const Engine& engine, std::string_view variable);
+
+// Bounds of what a process can be given; the kernel's own are a little higher (one string: 128 KiB, all of them: a quarter of the stack limit).
+inline constexpr std::size_t kStringBytesMax = 128 * 1024 - 1;
+inline constexpr std::size_t kProcessBytesMax = 1'500'000;
+
+// The interpreter that runtime.python: auto stands for. A node that does not have it is to take python3 on PATH: its agent resolves argv[0].
+inline constexpr std::string_view kPythonAuto = "/usr/bin/python3";
+
 // Expands templates, builds argv and environment of every rank. Errors name the key.
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);
+
+// Every problem that plan_launch() would meet with this spec, whatever the placement: what common/spec reports with places.
+struct KeyedProblem {
+  std::string key;
+  std::string message;
+};
+std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
 
 // One node's part as it goes over the wire; boot, instance, graces, ports and limits are the caller's (controller/links).
 v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node);
 
 // Where things are, by rule. `cluster_out` is used when the spec names no output_dir.
 std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out);
+Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);   // errors: a template that has no value for a whole job
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 
 // --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------
-// Names used in `text`, or an error that names an unknown one and the nearest known one.
+// Names used in `text`, in order, or an error that names an unknown one and the nearest known one, one that has no value in this release, or
+// a `${` without its end.
 Result<std::vector<std::string>> template_names(std::string_view text);
 std::span<const std::string_view> known_templates();
 

@@ -1,5 +1,6 @@
 // Log grammars, pure: a line of a rank's log -> what it says of progress. Rows: "megatron" (Megatron-LM training_log, core_r0.5 to
-// main), "custom" (the spec's own regular expressions), "none". One pass over the bytes, no allocation on lines that do not match.
+// main), "auto" (megatron's, else the common "step N/M loss X"), "custom" (the spec's own regular expressions, RE2: linear time whatever a line
+// holds), "none". One pass over the bytes, no allocation on lines that do not match.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,14 @@ class Grammar {
   // `line` without its end; any bytes, any length (longer than 64 KiB: only the first 64 KiB are looked at).
   [[nodiscard]] virtual std::optional<StepLine> step(std::string_view line) const = 0;
 };
-// Errors: an unknown row, a regular expression that does not compile.
+// Errors: an unknown row, a regular expression that does not compile. A loss that is not a finite number counts as none.
 Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching);
 
+// Empty: the pattern is sound. Otherwise what is wrong with it. `groups`: capturing groups that it needs at least.
+std::string pattern_problem(std::string_view pattern, int groups);
+
 // A line that tells why a rank ended: traceback's last line, "Killed", CUDA/NPU out of memory, "No such file", ... Higher rank = better
-// evidence; 0 = none.
+// evidence; 0 = none. Causes (memory, disk, arguments, exceptions) stand above what follows from another rank's death (time-outs, lost peers).
 int evidence_rank(std::string_view line);
 
 }  // namespace muster::engine

@@ -1,6 +1,7 @@
 // Checkpoint layouts, pure but for the file view it is handed: a save directory -> which checkpoints are there and which are whole.
-// Rows: "megatron" (Megatron-LM checkpointing.py, --ckpt-format torch: iter_%07d/mp_rank_*/{distrib_optim.pt,model_optim_rng.pt}, tracker
-// latest_checkpointed_iteration.txt), "none".
+// Rows: "megatron" (Megatron-LM checkpointing.py; --ckpt-format torch: iter_%07d/mp_rank_*/{distrib_optim.pt,model_optim_rng.pt}, sealed by the
+// tracker latest_checkpointed_iteration.txt; --ckpt-format torch_dist: iter_%07d/{common.pt,__R_I.distcp,.metadata,metadata.json}, sealed by
+// its metadata), "none".
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct FoundCheckpoint {
   std::int64_t step = 0;
   std::string path;
   std::vector<FoundShard> shards;
-  std::uint32_t expected = 0;
+  std::uint32_t expected = 0;              // shards it needs; 0 = cannot be told yet
   bool sealed = false;                     // the whole checkpoint's own mark is there
 };
 
@@ -51,6 +52,7 @@ class CheckpointLayout {
   virtual ~CheckpointLayout() = default;
   // Newest first; looks into at most `newest` of them.
   [[nodiscard]] virtual std::vector<FoundCheckpoint> scan(const FileView& files, const std::string& save_dir, std::size_t newest) const = 0;
+  // A directory that the engine loads exactly this step from.
   [[nodiscard]] virtual LinkPlan links(const std::string& save_dir, std::int64_t step) const = 0;
 };
 // Errors: an unknown row. "none" finds nothing.

@@ -64,6 +64,10 @@ struct Assignment {
 };
 std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node);
 
+// Whether the node's run directory of this attempt may go: swept and logs here, or archived. desired() lists only the newest closed parts
+// (kForgetListMax), so whoever makes Orders adds a Forget for each held attempt of a Hello for which this holds.
+bool may_forget(const Ledger& ledger, const NodeName& node, const JobId& job, AttemptNo attempt);
+
 // --- why is it waiting; a value, not a log line --------------------------------------------------------------------------------------
 std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 

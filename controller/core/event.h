@@ -48,6 +48,8 @@ struct ResumePoint {
 };
 
 // --- the events ---------------------------------------------------------------------------------------------------------------------
+// The journal keeps the first and the last ControllerStarted, and of each node the first and the last NodeRegistered; those between may be gone at
+// the next replay, so apply lets them touch nothing but epoch, cluster and version, or that node's own record.
 struct ControllerStarted { Epoch epoch; ClusterId cluster; std::string version; };
 // Registered, or something of it changed: a new boot, a new instance, another inventory. Clears "dead".
 struct NodeRegistered { NodeName node; InstanceId instance; BootId boot_id; v1::Inventory inventory; std::string version; };
@@ -86,7 +88,8 @@ struct CheckpointCompleted { JobId job; AttemptNo attempt; std::int64_t step = 0
 // Something ended this attempt; its ranks are being stopped. The cause here is what was known first; the verdict follows.
 struct AttemptBroke { JobId job; AttemptNo attempt; std::string cause; WallTime fault_time; };
 // No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.
-struct AttemptEnded { JobId job; AttemptNo attempt; Verdict verdict; bool charged = false; std::int64_t best_step = -1; std::string fence; };
+// `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes back to the front of the queue.
+struct AttemptEnded { JobId job; AttemptNo attempt; Verdict verdict; bool charged = false; std::int64_t best_step = -1; std::string fence; bool job_ends = false; };
 // The best step of the broken attempt was reached again: closes the incident.
 struct CaughtUp { JobId job; AttemptNo attempt; std::int64_t step = 0; };
 struct AttemptCompleted { JobId job; AttemptNo attempt; std::int64_t best_step = -1; };   // every rank ended as success asks
@@ -94,8 +97,11 @@ enum class Outcome { Succeeded, Failed, Cancelled };
 struct JobEnded { JobId job; Outcome outcome{}; std::optional<Verdict> verdict; };
 // Every log byte of this node's part is on the controller's disk: its run directory may go.
 struct LogsCollected { JobId job; AttemptNo attempt; NodeName node; };
-// The job's rows have moved to the archive; the fold keeps a tombstone.
-struct JobArchived { JobId job; };
+// The job leaves the fold: its rows move to the archive (Journal::archive) and a later replay does NOT see its other events any more, not even
+// JobSubmitted. So this record alone carries all that the tombstone needs: decide fills every field from the JobRecord; apply makes the Tombstone from
+// the event, whether the job is still in the ledger or not (then it is taken out, as are its name, request id and logs-collected state).
+struct JobArchived { JobId job; std::string name; RequestId request_id; Outcome outcome{}; WallTime ended_at{}; };
+// After this nothing of the job is left in the fold, and the journal drops both rows: apply must bear it without a tombstone.
 struct TombstoneDropped { JobId job; };
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,

@@ -26,14 +26,17 @@ struct ProposeBreak { JobId job; AttemptNo attempt; std::string cause; };       
 struct ProposeEnd { JobId job; AttemptNo attempt; std::string fence; };         // the fence holds: verdict, charge, next or final
 struct ProposeComplete { JobId job; AttemptNo attempt; };                       // every rank done and swept
 struct ProposeCaughtUp { JobId job; AttemptNo attempt; std::int64_t step = 0; };
+// The node came back on another boot and no longer has the run directory: nothing of the attempt is left there, and nobody else will say so.
+struct ProposeSwept { JobId job; AttemptNo attempt; NodeName node; std::string reason; };
 struct ProposeArchive { JobId job; };
 struct ProposeDropTombstone { JobId job; };
 
 using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
-                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeArchive, ProposeDropTombstone>;
+                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------------------------------------------
-struct Connected { NodeName node; ConnectionId connection; InstanceId instance; std::vector<v1::HeldAttempt> held; };
+// Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed before the next propose().
+struct Connected { NodeName node; ConnectionId connection; InstanceId instance; std::vector<v1::HeldAttempt> held; BootId boot_id; };
 struct Disconnected { NodeName node; ConnectionId connection; };
 struct PulseHeard { NodeName node; ConnectionId connection; v1::Pulse pulse; };
 struct PulseAcked { NodeName node; ConnectionId connection; };

@@ -1,19 +1,27 @@
 // The life of a job as a table; docs/lifecycle.md is made from it and a test compares the two.
 //
-//                1 Placed            2 AllNodesUp
-//     Queued ------------> Launching ------------> Running
-//       ^  \                   |  4 Broke             | 5 Broke      3 AllRanksDone (from Launching, too: quick jobs)
-//       |   \ 9 CancelAsked    v                      v                  |
-//       |    \            Draining <------------------+             Completing --- 7 Finished ---> Succeeded
-//       |     v                |                                         | 8 NotSuccess
-//       |  Cancelled <---------+---- 10 StoppedForCancel                 v
-//       +---- 6 TornDown ------+---- 11 GaveUp ---------------------> Failed
+//                 1 Placed             2 AllNodesUp
+//     Queued -------------> Launching -------------> Running
+//      ^  \                   |    \                /    |
+//      |   \         5 Broke  |     \ 3            / 4   |  6 Broke
+//      |    \                 |      \ AllRanksDone      |
+//      |     \                |       v          v       |
+//      |      \               |       Completing --------|-- 11 Finished --> Succeeded
+//      |       \              |           | 7 Broke      |
+//      |        \             v           v              |
+//      +---------\------- Draining <---------------------+
+//      8 TornDown \        |     |
+//                  v       |     +------------ 9 GaveUp -------------------> Failed
+//        12 CancelAsked    +------------------ 10 StoppedForCancel --------> Cancelled
+//                  +-------------------------------------------------------> Cancelled
 //
+// Numbers are places in kJobMoves, from 1; docs/lifecycle.md has a line for each.
 // Phase is the only state; "cancel was asked" is a fact beside it that decides which arrow leaves Draining.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -53,7 +61,6 @@ inline constexpr std::array kJobMoves = {
     JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled, "stopped on request"},
     JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded, "swept on every node, and success is what the spec says"},
     JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
-    JobMove{JobPhase::Queued, JobStep::GaveUp, JobPhase::Failed, "it can never be placed again"},
 };
 
 constexpr bool is_final(JobPhase phase) {
@@ -69,6 +76,30 @@ constexpr std::optional<JobPhase> next_phase(JobPhase from, JobStep on) {
 std::string_view to_string(JobPhase phase);
 std::string_view to_string(JobStep step);
 
+inline constexpr std::array kJobPhases = {JobPhase::Queued,     JobPhase::Launching, JobPhase::Running, JobPhase::Draining,
+                                          JobPhase::Completing, JobPhase::Succeeded, JobPhase::Failed,  JobPhase::Cancelled};
+
+// Phases that arrows lead to from `from`, `from` itself included.
+constexpr std::array<bool, kJobPhases.size()> reachable_from(JobPhase from) {
+  std::array<bool, kJobPhases.size()> seen{};
+  seen[static_cast<std::size_t>(from)] = true;
+  for (std::size_t round = 0; round < kJobPhases.size(); ++round) {
+    for (const JobMove& move : kJobMoves) {
+      if (seen[static_cast<std::size_t>(move.from)]) seen[static_cast<std::size_t>(move.to)] = true;
+    }
+  }
+  return seen;
+}
+
+// Nothing leaves a final phase; every phase can be reached from the first; every phase can reach a final one; one arrow a phase and step.
 static_assert(std::ranges::none_of(kJobMoves, [](const JobMove& move) { return is_final(move.from); }));
+static_assert(std::ranges::all_of(reachable_from(JobPhase::Queued), [](bool reached) { return reached; }));
+static_assert(std::ranges::all_of(kJobPhases, [](JobPhase from) {
+  const auto seen = reachable_from(from);
+  return std::ranges::any_of(kJobPhases, [&](JobPhase to) { return is_final(to) && seen[static_cast<std::size_t>(to)]; });
+}));
+static_assert(std::ranges::all_of(kJobMoves, [](const JobMove& move) {
+  return std::ranges::count_if(kJobMoves, [&](const JobMove& other) { return other.from == move.from && other.on == move.on; }) == 1;
+}));
 
 }  // namespace muster::core

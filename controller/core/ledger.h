@@ -2,6 +2,8 @@
 // that strand only (other strands get copies). Nothing here is visible to anybody before its events are durable.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -36,7 +38,14 @@ struct NodePart {
   bool logs_collected = false;
   std::map<RankNo, RankExited> exits;       // of this node's ranks
   std::vector<std::uint64_t> pids;          // by local rank
+
+  // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders, and is free when the others are swept.
+  [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
+  [[nodiscard]] bool closed() const { return swept && logs_collected; }
 };
+
+// Ended with status 0, by itself.
+inline bool ended_well(const RankExited& exit) { return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested; }
 
 enum class AttemptState : std::uint8_t { Live, Stopping, Ended };
 
@@ -56,8 +65,14 @@ struct AttemptRecord {
   std::int64_t best_step = -1;
   std::string fence;                        // which rule let the next attempt go on
   bool completed = false;
+  bool cancelled = false;                   // broken by a cancel, not by a fault
+  // Derived by apply() alone, so that a fact of a gang of thousands costs no walk over it.
+  std::map<NodeName, std::size_t> part_index;
+  std::size_t parts_started = 0, parts_swept = 0;
+  std::uint32_t ranks_well = 0, ranks_exited = 0;
 
   [[nodiscard]] std::uint32_t world_size() const;
+  [[nodiscard]] bool all_swept() const { return parts_swept == parts.size(); }
   [[nodiscard]] NodePart* part(const NodeName& node);
   [[nodiscard]] const NodePart* part(const NodeName& node) const;
 };
@@ -88,6 +103,7 @@ struct JobRecord {
   std::int64_t best_step = -1;              // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
   JournalIndex last_index;                  // of its last event
+  std::size_t open_parts = 0;               // derived: parts of all attempts not swept, or whose logs are not all here
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
   [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -104,6 +120,16 @@ struct Tombstone {
   WallTime ended_at{};
 };
 
+using AttemptKey = std::pair<JobId, AttemptNo>;
+
+// What a node has to do with attempts.
+struct NodeParts {
+  std::set<AttemptKey> unswept;             // these have orders: Run or Stop
+  std::set<AttemptKey> open;                // not swept, or logs not all here
+  std::deque<AttemptKey> closed;            // newest last, at most kForgetListMax: these get Forget
+};
+inline constexpr std::size_t kForgetListMax = 128;
+
 struct Ledger {
   ClusterId cluster;
   Epoch epoch;
@@ -116,8 +142,16 @@ struct Ledger {
   std::unordered_map<RequestId, JobId> request_ids;             // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
   std::deque<JobId> queue;                  // Queued jobs, first in, first out; a job that comes back goes to the front
-  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until swept, or fenced
-  std::set<std::pair<NodeName, std::uint16_t>> ports_held;      // master ports of attempts not ended
+  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
+  // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
+  std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;
+  std::map<std::string, std::uint16_t> port_cursor;             // address -> port given last: a hint, the next search starts behind it
+  std::set<JobId> live;                     // Launching, Running, Draining, Completing: all that propose() has to walk
+  std::set<AttemptKey> lingering;           // ended, but not swept everywhere
+  std::map<NodeName, NodeParts> node_parts;
+  std::set<NodeName> dead_nodes;
+  std::set<std::pair<WallTime, JobId>> archivable;              // final, every part closed; by the end
+  std::set<std::pair<WallTime, JobId>> tombstone_ages;
 };
 
 }  // namespace muster::core

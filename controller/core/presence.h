@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -52,7 +53,8 @@ struct NodeSeen {
   WallTime last_heard_wall{};
   BootTime last_ack_sent{};                 // last PulseAck: from here the agent's orphan grace counts at the latest
   bool heard = false;                       // since this controller started
-  bool silent = false;                      // set by decide-accepted propose; cleared by any word
+  BootTime connected_at{};
+  BootId boot_id;                           // of the Hello; may be empty
   std::set<std::pair<JobId, AttemptNo>> held;   // run directories it said it has
 };
 
@@ -60,6 +62,14 @@ struct Presence {
   BootTime listening_since{};               // a node never heard is judged from here
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
+  std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;   // checkpoints seen complete that the ledger did not have when last looked
+  std::size_t prune_at = 64;                // `attempts` is cleared of archived jobs when it grows past this
 };
+
+// Nothing was heard of the node for silent_after; a node never heard is judged from listening_since. A reading, never a fact.
+bool is_silent(const Presence& presence, const NodeName& node, BootTime now, Duration silent_after);
+// Its last word, or listening_since.
+BootTime last_word(const Presence& presence, const NodeName& node);
+bool is_connected(const Presence& presence, const NodeName& node);
 
 }  // namespace muster::core

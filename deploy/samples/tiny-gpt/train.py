@@ -3,7 +3,7 @@
 
 What it is.  A byte-level language model in plain PyTorch (CPU, gloo, DistributedDataParallel), a few
 hundred lines to read from top to bottom: arguments, data, model, schedule, checkpoints, training loop.
-It learns one text file, by default the GNU GPL, and its loss falls from 5.5 to about 2.4 in 300 steps.
+It learns one text file, by default the GNU GPL, and its loss falls from 5.5 to about 2.9 in 300 steps.
 
 What it shows.  A training job needs nothing from its launcher but torchrun's contract: the variables
 RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT.  One process is one rank; all ranks run this
@@ -82,45 +82,54 @@ def parse_arguments(argv=None):
     add("--timeout", type=float, default=120.0, metavar="SECONDS", help="longest wait for another rank")
     args = parser.parse_args(argv)
 
+    problems = []
+
     def require(condition, message):
         if not condition:
-            parser.error(message)
+            problems.append(message)
+        return condition
 
     for name in ("steps", "save_interval", "log_interval", "batch_size", "layers", "width", "heads", "sequence"):
         value = getattr(args, name)
         require(value >= 1, f"--{name.replace('_', '-')} must be 1 or more, not {value}")
     require(args.warmup >= 0, f"--warmup must be 0 or more, not {args.warmup}")
-    require(args.seed >= 0, f"--seed must be 0 or more, not {args.seed}")
+    require(0 <= args.seed < 2**32, f"--seed must be at least 0 and below 2^32, not {args.seed}")
     require(0.0 < args.lr < math.inf, f"--lr must be a number above 0, not {args.lr}")
     require(0.0 <= args.dropout < 1.0, f"--dropout must be at least 0 and below 1, not {args.dropout}")
-    require(0.0 <= args.step_delay < math.inf, f"--step-delay must be 0 or more, not {args.step_delay}")
-    require(0.0 < args.timeout < math.inf, f"--timeout must be above 0, not {args.timeout}")
-    require(args.width % args.heads == 0, f"--width {args.width} cannot be shared by --heads {args.heads}")
-
+    require(0.0 <= args.step_delay <= 3600.0, f"--step-delay must be from 0 to 3600 seconds, not {args.step_delay}")
+    require(0.0 < args.timeout <= 86400.0, f"--timeout must be above 0 and at most 86400 seconds, not {args.timeout}")
+    if args.heads >= 1:
+        require(args.width % args.heads == 0, f"--width {args.width} cannot be shared by --heads {args.heads}")
     try:
-        length = os.stat(args.data).st_size
-        with open(args.data, "rb"):
-            pass
+        with open(args.data, "rb") as file:
+            length = os.fstat(file.fileno()).st_size
+        require(
+            length > args.sequence,
+            f"--data '{args.data}' has {length} bytes; --sequence {args.sequence} needs at least {args.sequence + 1}",
+        )
     except OSError as error:
-        parser.error(f"--data '{args.data}': {error.strerror}")
-    require(
-        length > args.sequence,
-        f"--data '{args.data}' has {length} bytes; --sequence {args.sequence} needs at least {args.sequence + 1}",
-    )
+        problems.append(f"--data '{args.data}': {error.strerror}")
 
     # torchrun's contract
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
-        text = os.environ.get(name)
-        require(text is not None, f"{name} is not set in the environment: start this with muster or torchrun")
-        require(text.isascii() and text.isdigit(), f"{name} in the environment is '{text}', not a number")
-        setattr(args, name.lower(), int(text))
-    require("MASTER_ADDR" in os.environ, "MASTER_ADDR is not set in the environment: start this with muster or torchrun")
-    require(args.world_size >= 1, f"WORLD_SIZE in the environment is {args.world_size}, not 1 or more")
-    require(args.rank < args.world_size, f"RANK {args.rank} in the environment is not below WORLD_SIZE {args.world_size}")
-    require(
-        args.batch_size % args.world_size == 0,
-        f"--batch-size {args.batch_size} cannot be shared by {args.world_size} ranks",
-    )
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        text = os.environ.get(name, "")
+        if not require(text != "", f"{name} is not set in the environment: start this with muster or torchrun"):
+            continue
+        if name != "MASTER_ADDR":
+            number = text.isascii() and text.isdigit()
+            require(number, f"{name} in the environment is '{text}', not a number")
+            setattr(args, name.lower(), int(text) if number else None)
+    rank, world_size = getattr(args, "rank", None), getattr(args, "world_size", None)
+    if world_size is not None and require(world_size >= 1, "WORLD_SIZE in the environment is 0, not 1 or more"):
+        batch = args.batch_size
+        require(batch % world_size == 0, f"--batch-size {batch} cannot be shared by {world_size} ranks")
+        if rank is not None:
+            require(rank < world_size, f"RANK {rank} in the environment is not below WORLD_SIZE {world_size}")
+
+    if problems:  # all of them at once: nobody likes to correct one and wait for the next
+        for problem in problems:
+            print(f"{parser.prog}: error: {problem}", file=sys.stderr)
+        sys.exit(2)
     return args
 
 
@@ -482,7 +491,6 @@ def train(args):
     training = Training(args)
     load_checkpoint(training, args)
 
-    # the hook, not the constructor, holds the sums together: see add_gradients_in_rank_order
     model = nn.parallel.DistributedDataParallel(training.model, broadcast_buffers=False)
     model.register_comm_hook(args.world_size, add_gradients_in_rank_order)
     model.train()
@@ -494,6 +502,7 @@ def train(args):
 
     say_time("before the start of training step")
     progress = Progress(args)
+    first = training.iteration
     while training.iteration < args.steps:
         tokens, targets = training.text.batch(training.sampler.take(args.batch_size)[mine])
         training.adam.zero_grad(set_to_none=True)
@@ -512,13 +521,10 @@ def train(args):
         progress.step(training.iteration, loss, learning_rate, grad_norm)
         if args.step_delay > 0.0:
             time.sleep(args.step_delay)
-        if args.save and (training.iteration % args.save_interval == 0):
+        if args.save and training.iteration % args.save_interval == 0:
             save_checkpoint(training, args)
-            trained_since_save = False
-        else:
-            trained_since_save = True
     say_time("after training is done")
-    if args.save and trained_since_save:
+    if args.save and training.iteration % args.save_interval != 0 and training.iteration > first:
         save_checkpoint(training, args)
     if losses is not None:
         losses.close()

@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "agent/core/reconcile.h"
+
+namespace muster::agent {
+namespace {
+
+v1::Fact fact_at(const RunKey& run, WallTime at) {
+  v1::Fact fact;
+  fact.set_job_id(run.first.str());
+  fact.set_attempt(run.second.value);
+  const auto ns = at.time_since_epoch().count();
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const auto seconds = ns >= 0 ? ns / kSecond : -((-ns + kSecond - 1) / kSecond);
+  fact.mutable_at()->set_seconds(seconds);
+  fact.mutable_at()->set_nanos(static_cast<std::int32_t>(ns - seconds * kSecond));
+  return fact;
+}
+
+v1::Fact started_fact(const RunKey& run, const RunSeen& seen) {
+  v1::Fact fact = fact_at(run, seen.started_at);
+  v1::NodeStarted* started = fact.mutable_started();
+  for (const std::uint32_t rank : seen.ranks) {
+    const auto pid = seen.pids.find(rank);
+    started->add_pids(pid == seen.pids.end() ? 0 : pid->second);
+  }
+  started->set_worker_pid(seen.worker_pid);
+  return fact;
+}
+
+v1::Fact start_failed_fact(const RunKey& run, WallTime at, v1::StartFailure why, const std::string& text) {
+  v1::Fact fact = fact_at(run, at);
+  fact.mutable_start_failed()->set_why(why);
+  fact.mutable_start_failed()->set_text(text);
+  return fact;
+}
+
+v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
+  v1::Fact fact = fact_at(run, exit.at);
+  v1::RankExited* exited = fact.mutable_exited();
+  exited->set_rank(exit.rank);
+  exited->set_code(exit.code);
+  exited->set_signal(exit.signal);
+  exited->set_stop_requested(exit.stop_requested);
+  exited->set_oom(exit.oom);
+  exited->set_evidence(exit.evidence);
+  exited->set_success_seen(exit.success_seen);
+  return fact;
+}
+
+// The status died with the worker or with the boot. A stop that was written before means that muster may have killed it: not a cause.
+v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
+  v1::Fact fact = fact_at(run, seen.swept_at);
+  v1::RankExited* exited = fact.mutable_exited();
+  exited->set_rank(rank);
+  exited->set_code(-1);
+  exited->set_stop_requested(seen.stop_requested);
+  exited->set_lost(true);
+  return fact;
+}
+
+}  // namespace
+
+std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
+  std::vector<v1::Fact> facts;
+  if (seen.refused && seen.refused->first != v1::START_FAILURE_UNSPECIFIED) {
+    facts.push_back(start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
+  }
+  if (seen.started) facts.push_back(started_fact(run, seen));
+  if (seen.start_failed) facts.push_back(start_failed_fact(run, seen.start_failed_at, v1::START_FAILURE_LAUNCH, *seen.start_failed));
+  if (seen.first_step) {
+    v1::Fact fact = fact_at(run, seen.first_step_at);
+    fact.mutable_first_step()->set_step(*seen.first_step);
+    facts.push_back(std::move(fact));
+  }
+  // Equal times keep rank order: the same directory always gives the same facts in the same order.
+  std::vector<const ExitSeen*> exits;
+  for (const auto& [rank, exit] : seen.exits) exits.push_back(&exit);
+  std::ranges::stable_sort(exits, {}, [](const ExitSeen* exit) { return exit->at; });
+  for (const ExitSeen* exit : exits) facts.push_back(exited_fact(run, *exit));
+  if (seen.swept) {
+    if (!seen.refused) {
+      for (const std::uint32_t rank : seen.ranks) {
+        if (!seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
+      }
+    }
+    v1::Fact fact = fact_at(run, seen.swept_at);
+    fact.mutable_swept()->set_reason(seen.swept_reason);
+    facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
+}  // namespace muster::agent

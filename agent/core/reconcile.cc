@@ -1,0 +1,107 @@
+#include "agent/core/reconcile.h"
+
+#include <fmt/format.h>
+
+namespace muster::agent {
+namespace {
+
+RunKey key_of(const v1::Order& order) { return {JobId(order.job_id()), AttemptNo(order.attempt())}; }
+
+RefuseRun refuse(const RunKey& run, v1::StartFailure why, std::string text) { return {.run = run, .why = why, .text = std::move(text)}; }
+
+RefuseRun refuse_stopped(const RunKey& run) { return refuse(run, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started"); }
+
+// What the run directory alone calls for, whatever the controller wants. Nothing: it is for the orders to say.
+std::optional<Action> proof_needed(const Self& self, const RunKey& run, const RunSeen& seen, bool stop_ordered, bool starting_up) {
+  if (seen.swept) return std::nullopt;
+  // No process outlives its boot: there is nobody to look for, and the pids of the records may be anybody's now.
+  if (!seen.boot_id.empty() && seen.boot_id != self.boot_id) return MarkSwept{.run = run, .reason = "rebooted"};
+  switch (seen.worker) {
+    case WorkerState::None:
+      // A crash between the directory and the claim, or a worker that died before it claimed. The claim settles it: if the agent gets it,
+      // nothing ever ran here; if a worker was quicker, the next look finds it alive and adopts it. Never a second spawn.
+      if (stop_ordered) return refuse_stopped(run);
+      return refuse(run, v1::START_FAILURE_GONE,
+                    starting_up ? "the agent was restarted before the worker had claimed the run" : "the worker ended before it had claimed the run");
+    case WorkerState::Spawned:
+    case WorkerState::Alive: return std::nullopt;
+    case WorkerState::Dead: return SweepRun{.run = run, .reason = "worker died"};
+    case WorkerState::Never:
+      // Claimed by an agent that did not live to say why.
+      if (!seen.refused) {
+        return stop_ordered ? refuse_stopped(run) : refuse(run, v1::START_FAILURE_GONE, "the agent was restarted while it refused the run");
+      }
+      // With a launch record this directory's only possible worker lost the claim. Without one the state directory may have been wiped while
+      // an earlier directory's processes live on: look for them.
+      if (seen.launch_sound) return MarkSwept{.run = run, .reason = "never started"};
+      return SweepRun{.run = run, .reason = "never started"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Action> ordered_unseen(const Self& self, const RunKey& run, const v1::Order& order) {
+  switch (order.want_case()) {
+    case v1::Order::kRun: {
+      const v1::NodeLaunch& launch = order.run();
+      if (launch.boot_id() != self.boot_id.str()) {
+        return refuse(
+            run, v1::START_FAILURE_GONE,
+            fmt::format("placed on boot '{}' of this node, which has been restarted since: it is boot '{}' now", launch.boot_id(), self.boot_id.str()));
+      }
+      if (launch.instance() != self.instance.str()) {
+        return refuse(run, v1::START_FAILURE_GONE,
+                      fmt::format("placed on agent instance '{}', whose state directory is no longer here: it is instance '{}' now", launch.instance(),
+                                  self.instance.str()));
+      }
+      return StartRun{.run = run, .launch = launch};
+    }
+    case v1::Order::kStop: return refuse_stopped(run);
+    case v1::Order::kForget: return std::nullopt;
+    case v1::Order::WANT_NOT_SET:
+      return refuse(run, v1::START_FAILURE_LAUNCH, "unsupported: the controller's order is of a kind that this agent does not know; upgrade the agent");
+  }
+  return std::nullopt;
+}
+
+std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const v1::Order& order) {
+  switch (order.want_case()) {
+    case v1::Order::kRun: return std::nullopt;  // start once: whatever this directory has come to is the answer
+    case v1::Order::kStop:
+      if (seen.swept || seen.stop_requested) return std::nullopt;
+      if (seen.worker == WorkerState::Alive) return SignalStop{.run = run};
+      // Spawned: racing it for the claim is kinder than a signal that may come before its handler. A worker that was quicker is adopted.
+      if (seen.worker == WorkerState::Spawned) return refuse_stopped(run);
+      return std::nullopt;
+    case v1::Order::kForget:
+      // Never under a living worker: its last words would go to a removed directory.
+      if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned) return ForgetRun{.run = run};
+      return std::nullopt;
+    case v1::Order::WANT_NOT_SET: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up) {
+  std::map<RunKey, const v1::Order*> ordered;
+  if (orders != nullptr) {
+    for (const v1::Order& order : orders->orders()) ordered[key_of(order)] = &order;
+  }
+  std::vector<Action> actions;
+  for (const auto& [run, state] : seen) {
+    const auto order = ordered.find(run);
+    const bool stop_ordered = order != ordered.end() && order->second->has_stop();
+    std::optional<Action> action = proof_needed(self, run, state, stop_ordered, starting_up);
+    if (!action && order != ordered.end()) action = ordered_seen(run, state, *order->second);
+    if (action) actions.push_back(*std::move(action));
+  }
+  // Starts come last, so that what makes room comes before what needs it.
+  for (const auto& [run, order] : ordered) {
+    if (seen.contains(run)) continue;
+    if (std::optional<Action> action = ordered_unseen(self, run, *order)) actions.push_back(*std::move(action));
+  }
+  return actions;
+}
+
+}  // namespace muster::agent

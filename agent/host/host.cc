@@ -1,0 +1,270 @@
+#include "agent/host/host.h"
+
+#include <fmt/format.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+#include "agent/host/host_impl.h"
+#include "common/io/file.h"
+
+namespace muster::agent {
+
+namespace fs = std::filesystem;
+
+Host::Host(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Host::~Host() { close(); }
+
+Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options, HostCallbacks callbacks) {
+  auto impl = std::make_unique<Impl>(loop, std::move(options), std::move(callbacks));
+  impl->inotify.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!impl->inotify) {
+    return fail_errno("watching run directories: making an inotify instance (fs.inotify.max_user_instances may be used up)", errno);
+  }
+  impl->remove_leftovers();
+  auto found = rundir::list_runs(impl->options.layout);
+  if (!found) return fail(std::move(found).error().in("reading the run directories"));
+  for (const auto& run : *found) {
+    const RunKey key{run.job, run.attempt};
+    impl->refresh(key, impl->add(key), false);
+  }
+  impl->inotify_ready = std::make_unique<async::Readable>(loop, "inotify", impl->inotify.get(), [raw = impl.get()] { raw->read_inotify(); });
+  return std::unique_ptr<Host>(new Host(std::move(impl)));
+}
+
+void Host::close() {
+  if (!impl_ || impl_->closed) return;
+  impl_->closed = true;
+  impl_->inotify_ready.reset();
+  impl_->entries.clear();
+  impl_->disposal.stop();
+}
+
+void Host::set_cluster(const ClusterId& cluster) { impl_->options.cluster = cluster; }
+
+const std::map<RunKey, RunSeen>& Host::seen() const { return impl_->all_seen; }
+
+const RunSeen* Host::seen(const RunKey& run) const {
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr ? nullptr : &entry->seen;
+}
+
+const v1::NodeLaunch* Host::order(const RunKey& run) const {
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr || entry->view.launch() == nullptr ? nullptr : &entry->view.order();
+}
+
+fs::path Host::directory(const RunKey& run) const { return impl_->options.layout.run(run.first, run.second); }
+
+bool Host::rank_end_known(const RunKey& run, std::uint32_t rank) const {
+  const Entry* entry = impl_->find(run);
+  return entry != nullptr && entry->view.marked_end(rank);
+}
+
+void Host::perform(const Action& action) {
+  if (impl_->closed) return;
+  std::visit([this](const auto& one) { impl_->act(one); }, action);
+}
+
+void Host::renew_leases(BootTime heard) {
+  impl_->heard = std::max(impl_->heard, heard);
+  for (auto& [run, entry] : impl_->entries) impl_->renew_lease(*entry, false);
+}
+
+void Host::note_first_step(const RunKey& run, std::int64_t step) {
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->seen.first_step) return;
+  auto mark = impl_->new_mark();
+  mark.mutable_first_step()->set_step(step);
+  impl_->remember(run, *entry, {mark});
+}
+
+void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen) {
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->view.marked_end(rank)) return;
+  std::vector<rundir::v1::Mark> marks;
+  if (success_seen) {
+    marks.push_back(impl_->new_mark());
+    marks.back().mutable_success_seen()->set_rank(rank);
+  }
+  // Also when it is empty: it says that the log was read to its end.
+  marks.push_back(impl_->new_mark());
+  marks.back().mutable_evidence()->set_rank(rank);
+  marks.back().mutable_evidence()->set_line(evidence);
+  impl_->remember(run, *entry, marks);
+}
+
+// --- what the implementation shares --------------------------------------------------------------------------------------------------------
+
+Host::Entry* Host::Impl::find(const RunKey& run) const {
+  const auto at = entries.find(run);
+  return at == entries.end() ? nullptr : at->second.get();
+}
+
+Host::Entry& Host::Impl::add(const RunKey& run) {
+  auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)), options.self.boot_id, all_seen[run]);
+  watch_directory(run, *entry);
+  return *(entries[run] = std::move(entry));
+}
+
+// Before the first look, so that nothing falls between look and watch.
+void Host::Impl::watch_directory(const RunKey& run, Entry& entry) {
+  if (entry.watch >= 0) return;
+  entry.watch = ::inotify_add_watch(inotify.get(), entry.view.layout().root().c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  if (entry.watch >= 0) {
+    watches[entry.watch] = run;
+  } else if (errno != ENOENT) {
+    trouble(fmt::format("watching run '{}.{}': {}; its exits are only seen when its worker ends (fs.inotify.max_user_watches may be used up)", run.first.str(),
+                        run.second.value, std::generic_category().message(errno)));
+  }
+}
+
+void Host::Impl::read_inotify() {
+  alignas(inotify_event) std::array<char, 16 << 10> buffer;
+  std::set<RunKey> touched;
+  for (;;) {
+    const ssize_t size = ::read(inotify.get(), buffer.data(), buffer.size());
+    if (size <= 0) break;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+      inotify_event event{};
+      std::memcpy(&event, buffer.data() + at, sizeof(event));
+      const char* name = event.len == 0 ? "" : buffer.data() + at + offsetof(inotify_event, name);
+      at += sizeof(event) + event.len;
+      if ((event.mask & IN_Q_OVERFLOW) != 0) {
+        for (const auto& [run, entry] : entries) touched.insert(run);
+      } else if (std::string_view(name) == "events" || std::string_view(name) == "claim") {  // the rest we write ourselves
+        if (const auto watch = watches.find(event.wd); watch != watches.end()) touched.insert(watch->second);
+      }
+    }
+  }
+  for (const RunKey& run : touched) {
+    if (Entry* entry = find(run)) refresh(run, *entry, true);
+  }
+}
+
+void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
+  auto changed = entry.view.refresh();
+  if (!changed) {
+    trouble(fmt::format("reading run '{}.{}': {}", run.first.str(), run.second.value, changed.error().message));
+    return;
+  }
+  const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
+  if (damaged && !entry.damage_told) {
+    entry.damage_told = true;
+    trouble(fmt::format(
+        "reading run '{}.{}': its events file is damaged; what comes behind the damage is lost, its ranks will be reported lost when its worker ends",
+        run.first.str(), run.second.value));
+  }
+  overlay(entry);
+  if (entry.view.worker() != nullptr && !entry.worker_ready && entry.seen.worker == WorkerState::Alive) {
+    entry.worker_ready = std::make_unique<async::Readable>(loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
+  }
+  if (entry.lease_until == BootTime{}) adopt_lease(entry);
+  if (*changed && tell && callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::overlay(Entry& entry) {
+  entry.seen = entry.view.seen();
+  if (entry.refused_in_memory && !entry.seen.refused) {
+    entry.seen.refused = entry.refused_in_memory;
+    entry.seen.refused_at = entry.in_memory_at;
+    entry.seen.worker = WorkerState::Never;
+  }
+  if (entry.swept_in_memory && !entry.seen.swept) {
+    entry.seen.swept = true;
+    entry.seen.swept_reason = *entry.swept_in_memory;
+    entry.seen.swept_at = entry.in_memory_at;
+  }
+}
+
+void Host::Impl::worker_ended(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  entry->worker_ready.reset();
+  reap(*entry);
+  refresh(run, *entry, true);
+}
+
+void Host::Impl::child_ended(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  reap(*entry);
+  // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can claim it any more.
+  entry->view.set_spawned(false);
+  refresh(run, *entry, true);
+}
+
+void Host::Impl::reap(Entry& entry) {
+  if (entry.child == 0 || !entry.child_fd || !entry.child_fd->exited()) return;
+  entry.child_ready.reset();
+  while (::waitpid(entry.child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  entry.child_fd.reset();
+  entry.child = 0;
+}
+
+rundir::v1::Mark Host::Impl::new_mark() const { return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id}); }
+
+// False: the disk did not take it. The caller keeps it in memory where that matters.
+bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks) {
+  const auto failed = [&](const Error& error) {
+    trouble(fmt::format("writing what is known of run '{}.{}': {}; kept in memory", run.first.str(), run.second.value, error.message));
+    return false;
+  };
+  if (!entry.marks) {
+    auto opened = rundir::MarkWriter::open(entry.view.layout().mark());
+    if (!opened) return failed(opened.error());
+    entry.marks = std::move(*opened);
+  }
+  if (auto appended = entry.marks->append(marks); !appended) return failed(appended.error());
+  refresh(run, entry, true);
+  if (entry.seen.swept) entry.marks.reset();  // as a rule the last one
+  return true;
+}
+
+void Host::Impl::adopt_lease(Entry& entry) {
+  auto lease = rundir::read_lease(entry.view.layout());
+  if (!lease || !*lease) return;
+  if (const auto end = rundir::lease_end(**lease, options.self.boot_id)) entry.lease_until = *end;
+}
+
+bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
+  if (!at_start && (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never)) return true;
+  const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
+  Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
+  if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
+  const BootTime until = heard + grace;
+  // Rewriting gains nothing until a tenth of the grace has gone by; a short grace must not lose a quarter to that.
+  const Duration step = std::min(std::max<Duration>(std::chrono::seconds(1), grace / 10), grace / 4);
+  if (!at_start && until < entry.lease_until + step) return true;
+  if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id); !written) {
+    trouble(fmt::format("renewing the orphan grace of '{}': {}; its ranks are stopped when it runs out", entry.view.layout().root().string(),
+                        written.error().message));
+    return false;
+  }
+  entry.lease_until = until;
+  return true;
+}
+
+void Host::Impl::remove_leftovers() {
+  std::error_code error;
+  for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(kGonePrefix)) dispose(at->path());
+  }
+}
+
+void Host::Impl::dispose(const fs::path& path) {
+  disposal.post("remove run", [path] {
+    std::error_code ignored;  // met again at the next start
+    fs::remove_all(path, ignored);
+  });
+}
+
+void Host::Impl::trouble(const std::string& text) const {
+  if (callbacks.trouble) callbacks.trouble(text);
+}
+
+}  // namespace muster::agent

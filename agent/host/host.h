@@ -1,0 +1,87 @@
+// The node's runs: every run directory of this agent, kept up to date by inotify and pidfds, and the hands that do what reconcile() asks. Owns the run
+// directories (all but what the worker writes), the workers it spawned until it reaps them, and the sweeps under way.
+//
+// Strand: every method and every callback on the loop it was opened with. No polling: a worker's exit record, claim or death wakes it.
+// Promises: what seen() shows is on disk (or, when the disk refuses, in memory until it is: a refusal is never lost to a full disk in this life).
+// An action that the disk or the kernel refuses is told as trouble and is asked for again by the next reconcile().
+// Leaves to others: what to do (agent/core), what the logs say (agent/watch), telling the controller (agent/link).
+// Start: open() reads and watches, starts nothing. Stop: close(), before the loop stops; workers and ranks stay.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/core/reconcile.h"
+#include "agent/host/start_checks.h"
+#include "common/async/loop.h"
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "common/rundir/layout.h"
+
+namespace muster::agent {
+
+struct HostOptions {
+  rundir::AgentLayout layout;
+  Self self;
+  NodeName node;
+  ClusterId cluster;                                 // empty until joined: nothing is started before
+  std::filesystem::path worker;                      // the muster-worker binary
+  std::optional<std::filesystem::path> cgroup_base;  // runs get a group below it
+  std::set<std::uint32_t> devices;
+  std::uint64_t min_free_bytes = 64ULL << 20U;
+  const Clock* clock = &system_clock();
+};
+
+struct HostCallbacks {
+  std::function<void(const RunKey&)> changed;            // seen() of that run is another; may be called from inside perform(): post, do not act
+  std::function<void(const std::string& text)> trouble;  // one line for the log
+};
+
+class Host {
+ public:
+  static Result<std::unique_ptr<Host>> open(async::Loop& loop, HostOptions options, HostCallbacks callbacks);
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  void close();
+
+  void set_cluster(const ClusterId& cluster);
+
+  [[nodiscard]] const std::map<RunKey, RunSeen>& seen() const;
+  [[nodiscard]] const RunSeen* seen(const RunKey& run) const;
+  [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;  // of the launch record, without ranks and environments
+  [[nodiscard]] std::filesystem::path directory(const RunKey& run) const;
+  [[nodiscard]] bool rank_end_known(const RunKey& run, std::uint32_t rank) const;
+
+  // Idempotent: what is under way or done already is not begun again.
+  void perform(const Action& action);
+
+  // The controller was alive when the agent sent something at `heard`: every live run may go on for its grace from then. Files are rewritten only when
+  // it gains something.
+  void renew_leases(BootTime heard);
+
+  // Remembered in the mark file, so that a restarted agent reports the same facts.
+  void note_first_step(const RunKey& run, std::int64_t step);
+  void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen);
+
+ private:
+  struct Entry;
+  struct Impl;
+  explicit Host(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Where runs get their control groups. `wanted`: "auto", "none", or a directory of a writable cgroup v2 tree. Nothing with a sentence why: sweeps then
+// go by cookie. Error: a directory was named and cannot be used.
+struct CgroupChoice {
+  std::optional<std::filesystem::path> base;
+  std::string note;
+};
+Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeName& node);
+
+}  // namespace muster::agent

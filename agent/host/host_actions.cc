@@ -1,0 +1,255 @@
+// What reconcile() asks for, done on disk and to processes. Each may be cut off by a crash at any line: the next start sees how far it came.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "agent/host/host_impl.h"
+#include "agent/host/run_dirs.h"
+#include "common/io/file.h"
+#include "common/process/cgroup.h"
+#include "common/process/spawn.h"
+
+namespace muster::agent {
+namespace {
+
+std::string name_of(const RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
+
+v1::StartFailure failure_of(const Error& error) {
+  return error.code == ErrorCode::ResourceExhausted || error.message.find("No space left") != std::string::npos ? v1::START_FAILURE_DISK
+                                                                                                                : v1::START_FAILURE_LAUNCH;
+}
+
+}  // namespace
+
+std::optional<Refusal> Host::Impl::check(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) const {
+  const NodeFacts node{.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes};
+  if (auto refusal = check_devices(order, node)) return refusal;
+  if (auto refusal = check_user(order, user, set_user)) return refusal;
+  if (auto refusal = check_room(order, node)) return refusal;
+  if (auto refusal = check_files(order)) return refusal;
+  return check_ports(order);
+}
+
+void Host::Impl::act(const StartRun& start) {
+  if (find(start.run) != nullptr) return;
+  const rundir::RunLayout layout(options.layout.run(start.run.first, start.run.second));
+  auto made = rundir::make_run(layout);
+  Entry& entry = add(start.run);
+  entry.grace_at_start = start.launch.orphan_grace();
+  entry.fresh = true;
+  if (!made) return refuse(start.run, entry, failure_of(made.error()), fmt::format("making the run directory: {}", made.error().message));
+  UserEntry user;
+  bool set_user = false;
+  if (auto refusal = check(start.launch, user, set_user)) return refuse(start.run, entry, refusal->why, refusal->text);
+  if (auto spawned = prepare_and_spawn(start.run, entry, start.launch, user, set_user); !spawned) {
+    return refuse(start.run, entry, failure_of(spawned.error()), spawned.error().message);
+  }
+  refresh(start.run, entry, true);
+}
+
+Result<void> Host::Impl::prepare_and_spawn(const RunKey& run, Entry& entry, const v1::NodeLaunch& order, const UserEntry& user, bool set_user) {
+  const rundir::RunLayout& layout = entry.view.layout();
+  const UserEntry* owner = set_user ? &user : nullptr;
+  if (auto dirs = make_output_dirs(order, owner); !dirs) return dirs;
+  if (order.has_resume()) {
+    if (auto links = make_resume_links(order.resume(), owner); !links) return links;
+  }
+  LaunchContext context{.run = run,
+                        .node = options.node,
+                        .boot = options.self.boot_id,
+                        .cookie = rundir::cookie(options.cluster, run.first, run.second, options.node),
+                        .user = user,
+                        .set_user = set_user,
+                        .layout = &layout};
+  if (options.cgroup_base) {
+    ::mkdir(options.cgroup_base->c_str(), 0755);  // another agent of that name may have removed it when it left
+    context.cgroup = (*options.cgroup_base / name_of(run)).string();
+  }
+  auto launch = make_launch(order, context);
+  if (!launch) return fail(std::move(launch).error());
+  // The lease first: a worker without one takes itself for orphaned.
+  if (!renew_lease(entry, true)) return fail(ErrorCode::Io, "writing the lease of the run directory");
+  if (auto written = rundir::write_launch(layout, *launch); !written) return written;
+
+  process::SpawnRequest request{.path = options.worker.string(),
+                                .argv = {options.worker.string(), layout.root().string()},
+                                .env = {fmt::format("{}={}", rundir::kCookieVariable, context.cookie), "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+                                .cwd = "/",
+                                .standard_out = {.path = layout.worker_log().string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600},
+                                .new_session = true};
+  auto pid = process::spawn(request);
+  if (!pid) return fail(std::move(pid).error().in("starting the worker"));
+  entry.child = *pid;
+  entry.fresh = false;
+  entry.view.set_spawned(true);
+  auto child = process::Pidfd::open_child(*pid);
+  if (!child) {
+    // It runs, and its claim or its end will be seen by inotify all the same: not a reason to refuse a run that is starting.
+    trouble(fmt::format("watching the worker of '{}': {}", name_of(run), child.error().message));
+    return {};
+  }
+  entry.child_fd = std::move(*child);
+  entry.child_ready = std::make_unique<async::Readable>(loop, "child ended", entry.child_fd->fd(), [this, run] { child_ended(run); });
+  return {};
+}
+
+void Host::Impl::act(const RefuseRun& wanted) {
+  Entry* entry = find(wanted.run);
+  if (entry == nullptr) {
+    const rundir::RunLayout layout(options.layout.run(wanted.run.first, wanted.run.second));
+    auto made = rundir::make_run(layout);
+    entry = &add(wanted.run);
+    entry->fresh = true;
+    if (!made) trouble(fmt::format("refusing run '{}': {}", name_of(wanted.run), made.error().message));
+  }
+  if (entry->seen.refused) return;
+  refuse(wanted.run, *entry, wanted.why, wanted.text);
+}
+
+// Claim, then say why. If a worker has the claim, it is adopted instead.
+void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text) {
+  rundir::v1::Claim claim;
+  claim.set_boot_id(options.self.boot_id.str());
+  auto claimed = rundir::write_claim(entry.view.layout(), claim);
+  if (claimed && !*claimed) {
+    auto holder = rundir::read_claim(entry.view.layout());
+    if (!holder || !*holder || (*holder)->pid() != 0) {
+      refresh(run, entry, true);
+      return;
+    }
+  }
+  if (!claimed) {
+    trouble(fmt::format("refusing run '{}': {}", name_of(run), claimed.error().message));
+    if (!entry.fresh) return;  // a worker may still be about to claim it: only a claim on disk settles that. Asked again later.
+  }
+  rundir::v1::Mark mark = new_mark();
+  mark.mutable_refused()->set_why(static_cast<std::uint32_t>(why));
+  mark.mutable_refused()->set_text(text);
+  if (claimed && remember(run, entry, {mark})) return;
+  entry.refused_in_memory = {why, text};
+  entry.in_memory_at = options.clock->now().wall;
+  overlay(entry);
+  if (callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::act(const SignalStop& stop) {
+  Entry* entry = find(stop.run);
+  if (entry == nullptr || entry->stop_signalled || entry->view.worker() == nullptr) return;
+  auto sent = entry->view.worker()->signal(SIGTERM);
+  if (!sent) {
+    if (sent.error().code != ErrorCode::NotFound) trouble(fmt::format("stopping run '{}': {}", name_of(stop.run), sent.error().message));
+    refresh(stop.run, *entry, true);
+    return;
+  }
+  entry->stop_signalled = true;
+}
+
+std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
+  if (entry.view.launch() != nullptr && !entry.view.launch()->cookie().empty()) return entry.view.launch()->cookie();
+  return rundir::cookie(options.cluster, run.first, run.second, options.node);
+}
+
+void Host::Impl::act(const SweepRun& wanted) {
+  Entry* entry = find(wanted.run);
+  if (entry == nullptr || entry->sweep || entry->seen.swept) return;
+  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(wanted.run, *entry));
+  if (!sweep) {
+    trouble(fmt::format("sweeping run '{}': {}", name_of(wanted.run), sweep.error().message));
+    return;
+  }
+  entry->sweep = std::move(*sweep);
+  entry->sweep_reason = wanted.reason;
+  entry->sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry->sweep->fd(), [this, run = wanted.run] { step_sweep(run); });
+  step_sweep(wanted.run);
+}
+
+void Host::Impl::step_sweep(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr || !entry->sweep) return;
+  // The group first: it also holds what has emptied its environment.
+  std::optional<process::Cgroup> group;
+  struct stat info {};
+  const std::string path = entry->view.launch() == nullptr ? "" : entry->view.launch()->cgroup();
+  if (!path.empty() && ::stat(path.c_str(), &info) == 0) {
+    if (auto opened = process::Cgroup::make(path)) group = std::move(*opened);
+  }
+  if (group) {
+    if (auto killed = group->kill(); !killed) trouble(fmt::format("sweeping run '{}': {}", name_of(run), killed.error().message));
+  }
+  auto progress = entry->sweep->step();
+  if (!progress) {
+    trouble(fmt::format("sweeping run '{}': {}", name_of(run), progress.error().message));
+    entry->sweep_ready.reset();
+    entry->sweep.reset();
+    return;  // asked again later
+  }
+  if (*progress != process::CookieSweep::Progress::Done) return;
+  if (group) {
+    auto empty = group->empty();
+    if (empty && !*empty) return wait_for_group(run, *entry, std::move(*group));
+    if (auto removed = group->remove(); !removed) trouble(fmt::format("sweeping run '{}': {}", name_of(run), removed.error().message));
+  }
+  const std::uint32_t killed = entry->sweep->killed();
+  entry->sweep_ready.reset();
+  entry->sweep.reset();
+  mark_swept(run, *entry, entry->sweep_reason, killed);
+}
+
+// Processes without the cookie die in the group a moment after the kill: its events file says when it is empty.
+void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
+  const int fd = group.events_fd();
+  entry.sweep_ready.reset();
+  entry.group_waited = std::move(group);
+  entry.sweep_ready = std::make_unique<async::Readable>(
+      loop, "sweep", fd,
+      [this, run] {
+        if (Entry* waiting = find(run)) {
+          waiting->sweep_ready.reset();
+          waiting->group_waited.reset();
+          auto again = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, *waiting));
+          if (!again) return trouble(fmt::format("sweeping run '{}': {}", name_of(run), again.error().message));
+          waiting->sweep = std::move(*again);
+          waiting->sweep_ready = std::make_unique<async::Readable>(loop, "sweep", waiting->sweep->fd(), [this, run] { step_sweep(run); });
+          step_sweep(run);
+        }
+      },
+      async::Readable::Ready::Priority);
+}
+
+void Host::Impl::act(const MarkSwept& mark) {
+  Entry* entry = find(mark.run);
+  if (entry == nullptr || entry->seen.swept) return;
+  mark_swept(mark.run, *entry, mark.reason, 0);
+}
+
+void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed) {
+  rundir::v1::Mark mark = new_mark();
+  mark.mutable_swept()->set_reason(reason);
+  mark.mutable_swept()->set_killed(killed);
+  if (remember(run, entry, {mark})) return;
+  entry.swept_in_memory = reason;
+  entry.in_memory_at = options.clock->now().wall;
+  overlay(entry);
+  if (callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::act(const ForgetRun& forget) {
+  Entry* entry = find(forget.run);
+  if (entry == nullptr) return;
+  if (entry->watch >= 0) watches.erase(entry->watch);  // the kernel drops the watch with the directory
+  // By rename first: a crash while gigabytes are being removed must not leave half a run directory that looks unclaimed.
+  const std::filesystem::path from = entry->view.layout().root();
+  const std::filesystem::path to = from.parent_path() / (kGonePrefix + from.filename().string());
+  std::error_code error;
+  std::filesystem::rename(from, to, error);
+  if (error && error != std::errc::no_such_file_or_directory) trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
+  const RunKey run = forget.run;
+  entries.erase(run);
+  all_seen.erase(run);
+  if (!error) dispose(to);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,48 @@
+// One run of the Host: its view, what minds its worker, a sweep under way. Private to agent/host.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "agent/host/host.h"
+#include "agent/host/run_view.h"
+#include "common/async/loop.h"
+#include "common/process/cgroup.h"
+#include "common/process/cookie.h"
+#include "common/process/pidfd.h"
+#include "common/rundir/event_log.h"
+
+namespace muster::agent {
+
+struct Host::Entry {
+  Entry(rundir::RunLayout layout, const BootId& boot, RunSeen& shown) : view(std::move(layout), boot), seen(shown) {}
+
+  // Order matters: a Readable goes before the descriptor it waits on.
+  RunView view;
+  int watch = -1;  // inotify's, of the run directory
+  BootTime lease_until{};
+  google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
+  bool fresh = false;                         // made by this life, nothing was spawned for it
+  bool damage_told = false;
+  bool stop_signalled = false;  // by this life of the agent
+
+  pid_t child = 0;  // the worker, while it is ours to reap
+  std::optional<process::Pidfd> child_fd;
+  std::unique_ptr<async::Readable> child_ready;
+  std::unique_ptr<async::Readable> worker_ready;  // on view.worker()
+
+  std::optional<process::CookieSweep> sweep;
+  std::optional<process::Cgroup> group_waited;  // its events descriptor is what sweep_ready waits on, when it is there
+  std::unique_ptr<async::Readable> sweep_ready;
+  std::string sweep_reason;
+
+  std::optional<rundir::MarkWriter> marks;
+
+  // What the disk refused to remember.
+  std::optional<std::pair<v1::StartFailure, std::string>> refused_in_memory;
+  std::optional<std::string> swept_in_memory;
+  WallTime in_memory_at{};
+  RunSeen& seen;  // in Impl::all_seen: the view's, and what is only in memory
+};
+
+}  // namespace muster::agent

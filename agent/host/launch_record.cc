@@ -1,0 +1,139 @@
+#include "agent/host/launch_record.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <tuple>
+
+namespace muster::agent {
+namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+std::int64_t to_ms(const google::protobuf::Duration& duration) { return duration.seconds() * 1'000 + duration.nanos() / 1'000'000; }
+
+std::map<std::string, std::string> base_environment(const UserEntry& user) {
+  return {{"PATH", kDefaultPath}, {"HOME", user.home}, {"USER", user.name}, {"LOGNAME", user.name}, {"LANG", "C.UTF-8"}, {"PYTHONUNBUFFERED", "1"}};
+}
+
+bool executable_file(const std::string& path, bool& exists) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  exists = true;
+  return S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string absolute_in(const std::string& cwd, const std::string& path) {
+  return path.starts_with('/') ? path : (std::filesystem::path(cwd) / path).lexically_normal().string();
+}
+
+}  // namespace
+
+Result<UserEntry> find_user(const std::string& name) {
+  std::vector<char> buffer(16 << 10);
+  passwd entry{};
+  passwd* found = nullptr;
+  const auto look = [&] {
+    return name.empty() ? getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found)
+                        : getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  };
+  int rc = look();
+  while (rc == ERANGE && buffer.size() < (1U << 20U)) {
+    buffer.resize(buffer.size() * 2);
+    rc = look();
+  }
+  if (found == nullptr) {
+    // A number without a name may well be the agent's own user (a container's); it still may run its ranks.
+    if (name.empty()) return UserEntry{.name = std::to_string(geteuid()), .home = "/", .uid = geteuid(), .gid = getegid()};
+    return fail(ErrorCode::NotFound, fmt::format("there is no user '{}' on this node; create it here, or change runtime.user", name));
+  }
+  UserEntry user{.name = entry.pw_name, .home = entry.pw_dir, .uid = entry.pw_uid, .gid = entry.pw_gid};
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  if (getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count) < 0) {
+    groups.resize(static_cast<std::size_t>(count));
+    getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count);
+  }
+  groups.resize(static_cast<std::size_t>(count));
+  user.groups.assign(groups.begin(), groups.end());
+  return user;
+}
+
+Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd) {
+  bool exists = false;
+  if (program.empty()) return fail(ErrorCode::NotFound, "its name is empty");
+  if (program.find('/') != std::string::npos) {
+    std::string absolute = absolute_in(cwd, program);
+    if (executable_file(absolute, exists)) return absolute;
+    if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' is not an executable file", absolute));
+    return fail(ErrorCode::NotFound, fmt::format("there is no '{}'", absolute));
+  }
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string dir = end == begin ? "." : path.substr(begin, end - begin);
+    std::string absolute = absolute_in(cwd, dir + "/" + program);
+    if (executable_file(absolute, exists)) return absolute;
+    begin = end + 1;
+  }
+  if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' on PATH '{}' is not an executable file", program, path));
+  return fail(ErrorCode::NotFound, fmt::format("there is no '{}' on PATH '{}'", program, path));
+}
+
+Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context) {
+  rundir::v1::Launch launch;
+  launch.set_version(1);
+  launch.set_job_id(context.run.first.str());
+  launch.set_attempt(context.run.second.value);
+  launch.set_node(context.node.str());
+  launch.set_boot_id(context.boot.str());
+  launch.set_cookie(context.cookie);
+  launch.set_stop_grace_ms(to_ms(order.stop_grace()));
+  launch.set_nofile(order.nofile());
+  launch.set_memlock(order.memlock());
+  launch.set_cgroup(context.cgroup);
+  if (context.set_user) {
+    launch.set_set_user(true);
+    launch.set_uid(context.user.uid);
+    launch.set_gid(context.user.gid);
+    for (const std::uint32_t group : context.user.groups) launch.add_groups(group);
+  }
+  std::map<std::string, std::string> common = base_environment(context.user);
+  for (const auto& [name, value] : order.env()) common[name] = value;
+  common[rundir::kCookieVariable] = context.cookie;
+  for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
+
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;  // 64 ranks are the same program
+  for (const v1::RankProcess& process : order.ranks()) {
+    rundir::v1::RankLaunch* rank = launch.add_ranks();
+    rank->set_rank(process.rank());
+    rank->set_local_rank(process.local_rank());
+    rank->set_cwd(process.cwd());
+    rank->set_log(context.layout->rank_log(process.rank()).string());
+    for (const auto& [name, value] : process.env()) {
+      if (name != rundir::kCookieVariable) rank->add_env(name + "=" + value);
+    }
+    if (process.argv().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: its command line is empty", process.rank()));
+    const auto own_path = process.env().find("PATH");
+    const std::string& path = own_path == process.env().end() ? common["PATH"] : own_path->second;
+    std::string& program = resolved[{process.argv(0), path, process.cwd()}];
+    if (program.empty()) {
+      auto found = resolve_program(process.argv(0), path, process.cwd());
+      if (!found)
+        return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: executing '{}': {}", process.rank(), process.argv(0), found.error().message));
+      program = *found;
+    }
+    rank->add_argv(program);
+    for (int i = 1; i < process.argv_size(); ++i) rank->add_argv(process.argv(i));
+  }
+  std::string bytes;
+  order.SerializeToString(&bytes);
+  launch.set_order(std::move(bytes));
+  return launch;
+}
+
+}  // namespace muster::agent

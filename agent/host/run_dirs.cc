@@ -1,0 +1,113 @@
+#include "agent/host/run_dirs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "common/engine/layout.h"
+#include "common/io/file.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> own(const fs::path& path, const UserEntry* owner) {
+  if (owner != nullptr && ::lchown(path.c_str(), owner->uid, owner->gid) != 0)
+    return fail_errno(fmt::format("giving '{}' to user '{}'", path.string(), owner->name), errno);
+  return {};
+}
+
+Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
+  std::vector<fs::path> missing;
+  struct stat info {};
+  for (fs::path at = path; ::stat(at.c_str(), &info) != 0; at = at.parent_path()) {
+    if (errno != ENOENT) return fail_errno(fmt::format("making directory '{}'", path.string()), errno);
+    missing.push_back(at);
+    if (!at.has_relative_path()) break;
+  }
+  if (missing.empty() && !S_ISDIR(info.st_mode)) return fail(ErrorCode::Io, fmt::format("making directory '{}': a file of that name is there", path.string()));
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
+    if (::mkdir(at->c_str(), 0755) != 0) {
+      if (errno == EEXIST) continue;  // another node of the same file system was quicker
+      return fail_errno(fmt::format("making directory '{}'", at->string()), errno);
+    }
+    if (auto done = own(*at, owner); !done) return done;
+  }
+  return {};
+}
+
+Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserEntry* owner) {
+  for (const auto& [name, target] : plan.links) {
+    if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
+    if (::symlink(target.c_str(), (dir / name).c_str()) != 0) return fail_errno(fmt::format("linking '{}' to '{}'", (dir / name).string(), target), errno);
+    if (auto done = own(dir / name, owner); !done) return done;
+    struct stat info {};
+    if (::stat((dir / name).c_str(), &info) != 0) {
+      return fail(
+          ErrorCode::DataLoss,
+          fmt::format("linking the checkpoint to resume from: '{}' is not there on this node; keep checkpoints on a file system that every node sees", target));
+    }
+  }
+  for (const auto& [name, content] : plan.files) {
+    if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
+    if (auto written = io::replace_file(dir / name, content, io::Durable::No); !written) return written;
+    if (::chmod((dir / name).c_str(), 0644) != 0) return fail_errno(fmt::format("opening '{}' to its readers", (dir / name).string()), errno);
+    if (auto done = own(dir / name, owner); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owner) {
+  for (const std::string& dir : order.make_dirs()) {
+    if (!dir.starts_with('/')) return fail(ErrorCode::InvalidArgument, fmt::format("making directory '{}': it is not an absolute path", dir));
+    if (auto made = make_with_parents(dir, owner); !made) return made;
+  }
+  return {};
+}
+
+Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner) {
+  if (!resume.dir().starts_with('/'))
+    return fail(ErrorCode::InvalidArgument, fmt::format("making the directory of links '{}': it is not an absolute path", resume.dir()));
+  auto layout = engine::make_layout(resume.layout());
+  if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
+  const engine::LinkPlan plan = (*layout)->links(resume.source(), resume.step());
+  const fs::path target = fs::path(resume.dir()).lexically_normal();
+  if (auto made = make_with_parents(target.parent_path(), owner); !made) return made;
+
+  std::string pattern = (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
+  if (::mkdtemp(pattern.data()) == nullptr) return fail_errno(fmt::format("making a directory beside '{}'", target.string()), errno);
+  const fs::path fresh = pattern;
+  std::error_code ignored;
+  const auto undo = [&](Result<void> why) {
+    fs::remove_all(fresh, ignored);
+    return why;
+  };
+  if (::chmod(fresh.c_str(), 0755) != 0) return undo(fail_errno(fmt::format("opening '{}' to its readers", fresh.string()), errno));
+  if (auto done = own(fresh, owner); !done) return undo(std::move(done));
+  if (auto filled = fill(fresh, plan, owner); !filled) return undo(std::move(filled));
+
+  // A directory that holds something cannot be replaced by rename: exchange the two, then remove the old one. Another node of a shared file system may
+  // do the same at this moment; whichever wins, the content is the same.
+  for (int tries = 0; tries < 16; ++tries) {
+    if (::rename(fresh.c_str(), target.c_str()) == 0) return {};
+    if (errno != ENOTEMPTY && errno != EEXIST) return undo(fail_errno(fmt::format("putting the directory of links '{}' in place", target.string()), errno));
+    if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+      fs::remove_all(fresh, ignored);
+      return {};
+    }
+    if (errno == ENOENT) continue;  // the other one was taken away in between
+    if (errno != EINVAL && errno != ENOSYS) return undo(fail_errno(fmt::format("putting the directory of links '{}' in place", target.string()), errno));
+    fs::remove_all(target, ignored);  // a file system without exchange (NFS)
+  }
+  return undo(fail(ErrorCode::Io, fmt::format("putting the directory of links '{}' in place: others keep replacing it", target.string())));
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,20 @@
+// Directories that a run needs outside its run directory: ${out} and save directories, and the directory of links it resumes from.
+// Blocking; any thread.
+#pragma once
+
+#include <optional>
+
+#include "agent/host/launch_record.h"
+#include "common/base/error.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+// Made with parents, mode 0755; those that were made belong to `owner` when it is given. One that exists is left as it is.
+Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owner);
+
+// The directory of links to the one chosen checkpoint, made afresh: built beside and put in place by rename, so that a rank never sees half of it.
+// Nodes that share the file system make the same one; the last wins and all are equal. DataLoss: the checkpoint is not there any more.
+Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner);
+
+}  // namespace muster::agent

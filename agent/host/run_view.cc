@@ -1,0 +1,173 @@
+#include "agent/host/run_view.h"
+
+namespace muster::agent {
+namespace {
+
+using rundir::v1::Event;
+using rundir::v1::Mark;
+
+const char* ended_because(rundir::v1::StopRequested::Why why) {
+  if (why == rundir::v1::StopRequested::WHY_ASKED) return "stopped";
+  if (why == rundir::v1::StopRequested::WHY_ORPHANED) return "orphaned";
+  return "ended";
+}
+
+}  // namespace
+
+Result<bool> RunView::refresh() {
+  bool changed = false;
+  const WorkerState worker_before = seen_.worker;
+  const bool launch_before = seen_.launch_sound;
+  if (auto read = read_launch(); !read) return fail(std::move(read).error());
+  if (auto read = read_claim(); !read) return fail(std::move(read).error());
+  // The worker is judged before its events are read: one that dies in between has written its last word by then, so a Dead worker never
+  // hides an event behind it.
+  judge_worker();
+  auto marks = marks_.read();
+  if (!marks) return fail(std::move(marks).error());
+  for (const Mark& mark : *marks) fold(mark);
+  auto events = events_.read();
+  if (!events) return fail(std::move(events).error());
+  for (const Event& event : *events) fold(event);
+  changed = !marks->empty() || !events->empty() || seen_.worker != worker_before || seen_.launch_sound != launch_before;
+  return changed;
+}
+
+Result<void> RunView::read_launch() {
+  if (launch_) return {};
+  auto launch = rundir::read_launch(layout_);
+  if (!launch) {
+    // Damaged, or of a newer release: what runs is still minded by claim and events; only what it is made of is unknown.
+    if (launch.error().code == ErrorCode::DataLoss || launch.error().code == ErrorCode::Unsupported) return {};
+    return fail(std::move(launch).error());
+  }
+  if (!*launch) return {};
+  launch_ = **launch;
+  order_.ParseFromString(launch_->order());
+  seen_.launch_sound = true;
+  seen_.boot_id = BootId(launch_->boot_id());
+  seen_.ranks.clear();
+  for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
+  // Command lines and environments are the worker's business and megabytes at 64 ranks.
+  launch_->clear_ranks();
+  launch_->clear_env();
+  launch_->clear_order();
+  order_.clear_ranks();
+  order_.clear_env();
+  return {};
+}
+
+Result<void> RunView::read_claim() {
+  if (claim_ || claim_damaged_) return {};
+  auto claim = rundir::read_claim(layout_);
+  if (!claim) {
+    if (claim.error().code != ErrorCode::DataLoss) return fail(std::move(claim).error());
+    claim_damaged_ = true;  // somebody claimed it: as a worker that cannot be found, it is swept
+    return {};
+  }
+  if (!*claim) return {};
+  claim_ = **claim;
+  seen_.worker_pid = claim_->pid();
+  if (seen_.boot_id.empty()) seen_.boot_id = BootId(claim_->boot_id());
+  return {};
+}
+
+void RunView::judge_worker() {
+  if (claim_damaged_) {
+    seen_.worker = WorkerState::Dead;
+    return;
+  }
+  if (!claim_) {
+    seen_.worker = spawned_ ? WorkerState::Spawned : WorkerState::None;
+    return;
+  }
+  if (claim_->pid() == 0) {
+    seen_.worker = WorkerState::Never;
+    return;
+  }
+  if (!worker_ && !worker_gone_) {
+    worker_gone_ = true;
+    if (claim_->boot_id() == own_boot_.str()) {
+      auto opened = process::Pidfd::open({.pid = static_cast<pid_t>(claim_->pid()), .start_time = claim_->start_time()});
+      if (opened) {
+        worker_ = std::move(*opened);
+        worker_gone_ = false;
+      }
+    }
+  }
+  if (worker_ && worker_->exited()) worker_gone_ = true;
+  seen_.worker = worker_gone_ ? WorkerState::Dead : WorkerState::Alive;
+}
+
+void RunView::fold(const Event& event) {
+  const WallTime at = rundir::wall_time(event);
+  switch (event.what_case()) {
+    case Event::kRankStarted: seen_.pids[event.rank_started().rank()] = event.rank_started().pid(); break;
+    case Event::kStarted:
+      seen_.started = true;
+      seen_.started_at = at;
+      break;
+    case Event::kStartFailed:
+      seen_.start_failed = event.start_failed().text();
+      seen_.start_failed_at = at;
+      break;
+    case Event::kExited: {
+      const auto& exited = event.exited();
+      ExitSeen& exit = seen_.exits[exited.rank()];
+      exit = {
+          .rank = exited.rank(), .code = exited.code(), .signal = exited.signal(), .stop_requested = exited.stop_requested(), .oom = exited.oom(), .at = at};
+      if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {
+        exit.evidence = end->second.evidence;
+        exit.success_seen = end->second.success_seen;
+      }
+      break;
+    }
+    case Event::kStopRequested:
+      seen_.stop_requested = true;
+      if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED) stop_why_ = event.stop_requested().why();
+      break;
+    case Event::kSwept:
+      seen_.swept = true;
+      seen_.swept_reason = ended_because(stop_why_);
+      seen_.swept_at = at;
+      break;
+    case Event::WHAT_NOT_SET: break;  // of a newer worker
+  }
+}
+
+void RunView::fold(const Mark& mark) {
+  const WallTime at = rundir::wall_time(mark);
+  const auto end_of = [this](std::uint32_t rank) -> RankEnd& { return ends_[rank]; };
+  switch (mark.what_case()) {
+    case Mark::kRefused:
+      seen_.refused = {static_cast<v1::StartFailure>(mark.refused().why()), mark.refused().text()};
+      seen_.refused_at = at;
+      break;
+    case Mark::kSwept:
+      if (seen_.swept) break;  // the worker's last word came first
+      seen_.swept = true;
+      seen_.swept_reason = mark.swept().reason();
+      seen_.swept_at = at;
+      break;
+    case Mark::kFirstStep:
+      if (seen_.first_step) break;
+      seen_.first_step = mark.first_step().step();
+      seen_.first_step_at = at;
+      break;
+    case Mark::kSuccessSeen: {
+      const std::uint32_t rank = mark.success_seen().rank();
+      end_of(rank).success_seen = true;
+      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) exit->second.success_seen = true;
+      break;
+    }
+    case Mark::kEvidence: {
+      const std::uint32_t rank = mark.evidence().rank();
+      end_of(rank).evidence = mark.evidence().line();
+      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) exit->second.evidence = mark.evidence().line();
+      break;
+    }
+    case Mark::WHAT_NOT_SET: break;
+  }
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,61 @@
+// What one run directory and the process table say of one run, read forward: each call reads only what is new. Reads, and opens a pidfd; starts,
+// signals and writes nothing. Owned by the agent's strand.
+#pragma once
+
+#include <optional>
+
+#include "agent/core/reconcile.h"
+#include "common/process/pidfd.h"
+#include "common/rundir/event_log.h"
+#include "common/rundir/records.h"
+
+namespace muster::agent {
+
+class RunView {
+ public:
+  RunView(rundir::RunLayout layout, BootId own_boot)
+      : layout_(std::move(layout)), own_boot_(std::move(own_boot)), events_(layout_.events()), marks_(layout_.mark()) {}
+
+  // Everything new: launch (once), claim (once), marks, events, worker. True: seen() is another than before. An error leaves what was read.
+  Result<bool> refresh();
+
+  [[nodiscard]] const RunSeen& seen() const { return seen_; }
+  [[nodiscard]] const rundir::RunLayout& layout() const { return layout_; }
+  // Without ranks and environments. Null while there is none.
+  [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
+  [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
+  [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }  // of the claim, until it is seen dead
+  [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
+  [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }  // its evidence is in the mark file
+
+  // This life of the agent has spawned a worker for it, or has seen that one gone.
+  void set_spawned(bool spawned) { spawned_ = spawned; }
+
+ private:
+  Result<void> read_launch();
+  Result<void> read_claim();
+  void fold(const rundir::v1::Event& event);
+  void fold(const rundir::v1::Mark& mark);
+  void judge_worker();
+
+  rundir::RunLayout layout_;
+  BootId own_boot_;
+  rundir::EventReader events_;
+  rundir::MarkReader marks_;
+  std::optional<rundir::v1::Launch> launch_;
+  v1::NodeLaunch order_;
+  std::optional<rundir::v1::Claim> claim_;
+  bool claim_damaged_ = false;
+  std::optional<process::Pidfd> worker_;
+  bool worker_gone_ = false;
+  bool spawned_ = false;
+  struct RankEnd {
+    std::string evidence;
+    bool success_seen = false;
+  };
+  std::map<std::uint32_t, RankEnd> ends_;
+  rundir::v1::StopRequested::Why stop_why_ = rundir::v1::StopRequested::WHY_UNSPECIFIED;
+  RunSeen seen_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,166 @@
+#include "agent/host/start_checks.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "common/io/unique_fd.h"
+
+namespace muster::agent {
+namespace {
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+Refusal launch_failure(std::string text) { return {.why = v1::START_FAILURE_LAUNCH, .text = std::move(text)}; }
+
+// 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger in TIME_WAIT do not stop a training framework either.
+int try_bind(const addrinfo& address, std::uint32_t port) {
+  sockaddr_storage storage{};
+  std::memcpy(&storage, address.ai_addr, address.ai_addrlen);
+  const auto network_port = htons(static_cast<std::uint16_t>(port));
+  if (address.ai_family == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(storage).sin_port = network_port;
+  } else {
+    reinterpret_cast<sockaddr_in6&>(storage).sin6_port = network_port;
+  }
+  const io::UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno;
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), address.ai_addrlen) != 0) return errno;
+  // Two sockets that both allow reuse may be bound; only listening tells them apart.
+  return ::listen(fd.get(), 1) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node) {
+  for (const v1::RankProcess& rank : order.ranks()) {
+    for (const std::uint32_t device : rank.devices()) {
+      if (node.devices.contains(device)) continue;
+      const std::string there = node.devices.empty() ? "none" : fmt::format("{} to {}", *node.devices.begin(), *node.devices.rbegin());
+      return launch_failure(
+          fmt::format("starting rank {}: device {} is not on this node; there are {} devices: {}", rank.rank(), device, node.devices.size(), there));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) {
+  set_user = false;
+  auto found = find_user(order.user());
+  if (!found) return launch_failure(fmt::format("starting as user '{}': {}", order.user(), found.error().message));
+  user = std::move(*found);
+  if (user.uid == ::geteuid()) return std::nullopt;
+  if (::geteuid() != 0) {
+    return launch_failure(fmt::format(
+        "starting as user '{}': the agent runs as user {} and only root may start others' processes; run the agent as root, or leave runtime.user out",
+        user.name, ::geteuid()));
+  }
+  set_user = true;
+  return std::nullopt;
+}
+
+std::string script_of(const std::vector<std::string>& argv) {
+  if (argv.empty()) return {};
+  const std::string program = std::filesystem::path(argv[0]).filename().string();
+  const bool python = program.starts_with("python"), shell = program == "bash" || program == "sh" || program == "dash";
+  if (!python && !shell) return {};
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const std::string& word = argv[i];
+    if (word.size() < 2 || word[0] != '-') return word == "-" ? "" : word;
+    if (word == "--") return i + 1 < argv.size() ? argv[i + 1] : "";
+    if (word.starts_with("--")) continue;
+    // -c and -m take the rest; -W and -X (python) and -o (shells) take the next word when they end theirs.
+    if (word.find('c') != std::string::npos || (python && word.find('m') != std::string::npos) || (shell && word.find('s') != std::string::npos)) return {};
+    if ((python && (word == "-W" || word == "-X")) || (shell && (word == "-o" || word == "-O"))) ++i;
+  }
+  return {};
+}
+
+std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
+  std::set<std::string> made(order.make_dirs().begin(), order.make_dirs().end());
+  std::set<std::pair<std::string, std::string>> looked;  // 64 ranks name the same files
+  for (const v1::RankProcess& rank : order.ranks()) {
+    const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
+    if (!looked.emplace(rank.cwd(), script).second) continue;
+    struct stat info {};
+    if (!made.contains(rank.cwd())) {
+      if (!rank.cwd().starts_with('/'))
+        return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
+      if (::stat(rank.cwd().c_str(), &info) != 0) {
+        return launch_failure(
+            fmt::format("starting rank {}: working directory '{}': {}; is it on a file system that this node sees?", rank.rank(), rank.cwd(), text_of(errno)));
+      }
+      if (!S_ISDIR(info.st_mode)) return launch_failure(fmt::format("starting rank {}: working directory '{}' is not a directory", rank.rank(), rank.cwd()));
+    }
+    if (script.empty()) continue;
+    const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
+    if (::stat(path.c_str(), &info) != 0) {
+      return launch_failure(
+          fmt::format("starting rank {}: script '{}': {}; is it on a file system that this node sees?", rank.rank(), path.string(), text_of(errno)));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& node) {
+  std::vector<std::filesystem::path> places{node.state_dir};
+  places.insert(places.end(), order.make_dirs().begin(), order.make_dirs().end());
+  std::set<unsigned long> looked;
+  for (std::filesystem::path place : places) {
+    struct statvfs info {};
+    // A directory still to be made is judged by the nearest one that is there.
+    while (::statvfs(place.c_str(), &info) != 0) {
+      if (errno != ENOENT || !place.has_relative_path()) {
+        return launch_failure(fmt::format("looking for room at '{}': {}", place.string(), text_of(errno)));
+      }
+      place = place.parent_path();
+    }
+    if (!looked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
+    const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+    if (free < node.min_free_bytes) {
+      return Refusal{.why = v1::START_FAILURE_DISK,
+                     .text = fmt::format("disk full: '{}' has {} MiB free, a run is not started below {} MiB; remove old outputs or logs", place.string(),
+                                         free >> 20U, node.min_free_bytes >> 20U)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_ports(const v1::NodeLaunch& order) {
+  if (order.ports().empty()) return std::nullopt;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int rc = ::getaddrinfo(order.address().empty() ? nullptr : order.address().c_str(), "0", &hints, &found); rc != 0) {
+    return launch_failure(
+        fmt::format("probing ports on this node's address '{}': {}; restart the agent with the right --address", order.address(), ::gai_strerror(rc)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+  for (const std::uint32_t port : order.ports()) {
+    const int error = try_bind(*found, port);
+    if (error == EADDRINUSE) {
+      return Refusal{.why = v1::START_FAILURE_PORT,
+                     .text = fmt::format("port {} on '{}' is taken by another process; 'ss -ltnp' shows whose", port, order.address())};
+    }
+    if (error == EADDRNOTAVAIL) {
+      return launch_failure(
+          fmt::format("probing port {}: '{}' is not an address of this node; restart the agent with the right --address", port, order.address()));
+    }
+    if (error != 0) return Refusal{.why = v1::START_FAILURE_PORT, .text = fmt::format("probing port {} on '{}': {}", port, order.address(), text_of(error))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,86 @@
+#include "agent/link/control_stream.h"
+
+namespace muster::agent {
+
+std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers) {
+  if (!gate.enter()) return nullptr;
+  std::shared_ptr<ControlStream> stream(new ControlStream(loop, gate, std::move(handlers)));
+  stream->self_ = stream;
+  // A channel of its own a try: the pace of trying again is Link's alone, not the sum of its and the channel's back-off.
+  stream->channel_ = rpc::make_channel(endpoint);
+  stream->stub_ = v1::AgentService::NewStub(stream->channel_);
+  rpc::authorize(stream->context_, endpoint.token);
+  stream->stub_->async()->Connect(&stream->context_, stream.get());
+  // Writes come from the loop, outside of gRPC's reactions: without a hold OnDone could come in the middle of one.
+  stream->AddHold();
+  stream->StartRead(&stream->incoming_);
+  stream->StartCall();
+  return stream;
+}
+
+void ControlStream::send(v1::ConnectRequest request) {
+  if (ended_) return;
+  queue_.push_back(std::move(request));
+  write_next();
+}
+
+void ControlStream::send_pulse(v1::ConnectRequest pulse) {
+  if (ended_) return;
+  pulse_ = std::move(pulse);
+  write_next();
+}
+
+void ControlStream::write_next() {
+  if (writing_ || ended_) return;
+  if (!queue_.empty()) {
+    outgoing_ = std::move(queue_.front());
+    queue_.pop_front();
+  } else if (pulse_) {
+    outgoing_ = std::move(*pulse_);
+    pulse_.reset();
+  } else {
+    return;
+  }
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+void ControlStream::close() { context_.TryCancel(); }
+
+void ControlStream::ended() {
+  if (ended_) return;
+  ended_ = true;
+  RemoveHold();
+}
+
+void ControlStream::OnReadDone(bool ok) {
+  if (!ok) {
+    loop_.post("stream ended", [self = shared_from_this()] { self->ended(); });
+    return;
+  }
+  loop_.post("stream message", [self = shared_from_this(), message = std::move(incoming_)]() mutable {
+    if (!self->ended_ && self->handlers_.on_message) self->handlers_.on_message(std::move(message));
+  });
+  incoming_.Clear();
+  StartRead(&incoming_);
+}
+
+void ControlStream::OnWriteDone(bool ok) {
+  loop_.post("stream wrote", [self = shared_from_this(), ok] {
+    self->writing_ = false;
+    if (ok) self->write_next();  // else the read tells how the stream ended
+  });
+}
+
+void ControlStream::OnDone(const grpc::Status& status) {
+  std::shared_ptr<ControlStream> self = std::move(self_);
+  async::Gate& gate = gate_;
+  loop_.post("stream done", [self = std::move(self), status] {
+    self->ended_ = true;
+    const auto handlers = std::exchange(self->handlers_, {});
+    if (handlers.on_done) handlers.on_done(status);
+  });
+  gate.leave();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,89 @@
+// The agent's line to its controller: one control stream at a time, opened again for ever (50 ms .. 2 s, drawn; a refusal: slowly). Keeps the
+// order of agent_service.proto: Hello first, then nothing until Welcome, then facts and pulses.
+//
+// Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back again.
+// Leaves to others: what the messages mean (agent/loop), log bytes (log_push).
+// Stop: stop() on the loop, then wait() from another thread, then the loop may stop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/link/control_stream.h"
+#include "common/async/gate.h"
+#include "common/async/loop.h"
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "common/rpc/backoff.h"
+#include "common/rpc/channel.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+inline constexpr std::uint32_t kProtocolMin = 1;
+inline constexpr std::uint32_t kProtocolMax = 1;
+
+struct LinkOptions {
+  std::function<Result<rpc::Endpoint>()> endpoint;    // asked at each try: a controller may come back elsewhere
+  Duration slow_retry = std::chrono::seconds(5);      // after a refusal
+  Duration hello_timeout = std::chrono::seconds(10);  // from the try to Welcome
+  std::uint64_t seed = 0;
+  const Clock* clock = &system_clock();
+};
+
+struct LinkHandlers {
+  std::function<v1::Hello()> hello;
+  // An error is this agent's refusal of the controller: said once, the stream is closed. `hello_sent` is from before the Hello went out.
+  std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
+  std::function<void(v1::Orders)> on_orders;
+  std::function<void(const v1::FactAck&)> on_fact_ack;
+  std::function<void(const v1::PulseAck&)> on_pulse_ack;
+  std::function<void()> on_down;  // after a Welcome only
+  // Either side refused; true: do not try again (the handler ends the agent).
+  std::function<bool(const Error&)> on_refused;
+};
+
+class Link {
+ public:
+  Link(async::Loop& loop, LinkOptions options, LinkHandlers handlers);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  void start();
+  void stop();
+  // Not on the loop: until gRPC has let go of the last stream.
+  void wait();
+
+  [[nodiscard]] bool up() const { return welcomed_; }
+  // Dropped when not up: what is to be said is said again after the next Welcome.
+  void send_facts(v1::Facts facts);
+  void send_pulse(v1::Pulse pulse);
+
+ private:
+  void open();
+  void try_again(Duration after);
+  void on_message(v1::ConnectResponse message);
+  void on_done(const grpc::Status& status);
+  void refused(const Error& error);
+
+  async::Loop& loop_;
+  LinkOptions options_;
+  LinkHandlers handlers_;
+  rpc::Backoff backoff_;
+  async::Timer retry_;
+  async::Timer hello_timer_;
+  async::Gate gate_;
+  std::shared_ptr<ControlStream> stream_;
+  std::uint64_t generation_ = 0;  // of stream_: what an older one still posts is dropped
+  BootTime hello_sent_{};
+  bool welcomed_ = false;
+  bool stopped_ = false;
+  bool refused_by_us_ = false;
+  bool hello_timed_out_ = false;
+  std::string address_;
+  std::string said_;  // the last complaint, until the next Welcome
+};
+
+}  // namespace muster::agent

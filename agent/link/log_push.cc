@@ -1,0 +1,272 @@
+#include "agent/link/log_push.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "common/rpc/backoff.h"
+#include "muster/v1/agent_service.grpc.pb.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kFailedTurns = 8;   // chunks of a failed rank's log for one of another's
+
+using Stream = grpc::ClientReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse>;
+
+template <class Message>
+void name_it(const LogName& name, Message& message) {
+  message.set_job_id(name.run.first.str());
+  message.set_attempt(name.run.second.value);
+  message.set_rank(name.rank.value);
+}
+
+class StreamPush final : public LogPush {
+ public:
+  StreamPush(LogPushOptions options, LogPushHooks hooks, LogSource& source) : options_(options), hooks_(std::move(hooks)), source_(source), thread_([this] { work(); }) {
+    source_.on_bytes([this] { wake(); });
+  }
+  ~StreamPush() override { StreamPush::stop(); }
+  void stop() override;
+
+ private:
+  // One log on the present stream.
+  struct Log {
+    enum class State : std::uint8_t { Asked, Open, Ended, Unknown } state = State::Asked;
+    std::uint64_t sent = 0;        // logical; all below was given to gRPC on this stream
+    std::uint64_t have = 0;        // the controller's word
+    std::uint64_t tried = 0;       // status.end at the last read that found nothing
+    std::uint32_t segment = 0;
+    bool idle = false;             // nothing to read until `tried` or `segment` change
+    bool complete = false;
+  };
+  void wake();
+  void work();
+  // Serves one stream until it breaks; true: it had worked.
+  bool serve();
+  void listen(Stream& stream);
+  bool pump(Stream& stream);
+  // One turn of one log: sends at most a chunk. Nothing: the stream is broken. False: it had nothing to send.
+  std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log);
+  void trouble(const std::string& text);
+
+  const LogPushOptions options_;
+  const LogPushHooks hooks_;
+  LogSource& source_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false, broken_ = false, woken_ = false, answered_ = false;
+  std::map<LogName, Log> logs_;          // of this stream
+  std::uint64_t unacked_ = 0;            // over all of logs_
+  grpc::ClientContext* context_ = nullptr;
+  bool troubled_ = false;                // the pumping thread's
+  std::thread thread_;
+};
+
+void StreamPush::stop() {
+  source_.on_bytes({});
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+    if (context_) context_->TryCancel();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StreamPush::wake() {
+  {
+    const std::scoped_lock lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_one();
+}
+
+void StreamPush::trouble(const std::string& text) {
+  if (!std::exchange(troubled_, true) && hooks_.on_trouble) hooks_.on_trouble(text);
+}
+
+void StreamPush::work() {
+  rpc::Backoff backoff(std::random_device{}());
+  for (;;) {
+    if (serve()) backoff.reset();
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, backoff.next(), [&] { return stopping_; })) return;
+  }
+}
+
+bool StreamPush::serve() {
+  const auto hello = hooks_.hello();
+  if (!hello) return false;
+  const auto channel = hooks_.channel();
+  if (!channel) return false;
+  grpc::ClientContext context;
+  if (hooks_.prepare) hooks_.prepare(context);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (stopping_) return false;
+    context_ = &context;
+    logs_.clear();
+    unacked_ = 0;
+    broken_ = answered_ = false;
+    woken_ = true;
+  }
+  const auto stub = v1::AgentService::NewStub(channel);
+  const std::unique_ptr<Stream> stream = stub->PushLogs(&context);
+  std::thread listener([&] { listen(*stream); });
+  v1::PushLogsRequest request;
+  *request.mutable_hello() = *hello;
+  if (stream->Write(request)) {
+    while (pump(*stream)) {
+    }
+  }
+  context.TryCancel();
+  listener.join();
+  const grpc::Status status = stream->Finish();
+  const std::scoped_lock lock(mutex_);
+  context_ = nullptr;
+  if (!stopping_ && !answered_) trouble("sending logs to the controller: " + (status.error_message().empty() ? "the connection ended" : status.error_message()) + ", retrying");
+  return answered_;
+}
+
+void StreamPush::listen(Stream& stream) {
+  v1::PushLogsResponse response;
+  while (stream.Read(&response)) {
+    for (const v1::LogHave& have : response.have()) {
+      const LogName name{{JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank())};
+      // Before the log is opened here: the first read needs the source to know.
+      if (!have.unknown()) source_.controller_has(name, have.offset(), have.synced(), have.complete());
+      bool completed = false;
+      {
+        const std::scoped_lock lock(mutex_);
+        answered_ = true;
+        const auto found = logs_.find(name);
+        if (found == logs_.end()) continue;
+        Log& log = found->second;
+        if (have.unknown()) log.state = Log::State::Unknown;
+        if (log.state == Log::State::Asked) {
+          log.state = Log::State::Open;
+          log.sent = log.have = have.offset();
+        }
+        const std::uint64_t now = std::clamp(have.offset(), log.have, log.sent);
+        unacked_ -= std::min(unacked_, now - log.have);
+        log.have = now;
+        completed = have.complete() && !std::exchange(log.complete, true);
+      }
+      if (completed && hooks_.on_complete) hooks_.on_complete(name.run);
+    }
+    wake();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    broken_ = true;
+  }
+  wake_.notify_one();
+}
+
+bool StreamPush::pump(Stream& stream) {
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [&] { return stopping_ || broken_ || woken_; });
+    if (stopping_ || broken_) return false;
+    woken_ = false;
+  }
+  for (bool sent_any = true; sent_any;) {
+    sent_any = false;
+    for (const LogStatus& status : source_.logs()) {
+      Log* log = nullptr;
+      {
+        const std::scoped_lock lock(mutex_);
+        if (stopping_ || broken_) return false;
+        const auto [at, made] = logs_.try_emplace(status.name);
+        log = &at->second;   // only this thread adds, nobody removes while the stream lives
+        if (!made) {
+          if (log->state != Log::State::Open || unacked_ >= options_.window) continue;
+          if (log->idle && log->tried == status.end && log->segment == status.version && !status.ended) continue;
+        }
+        if (made) log->idle = false;
+        if (made) log = nullptr;
+      }
+      if (!log) {
+        v1::PushLogsRequest request;
+        name_it(status.name, *request.mutable_open());
+        if (!stream.Write(request)) return false;
+        continue;
+      }
+      for (int turns = status.failed ? kFailedTurns : 1; turns > 0; --turns) {
+        const auto sent = turn(stream, status, *log);
+        if (!sent) return false;
+        if (!*sent) break;
+        sent_any = true;
+      }
+    }
+  }
+  return true;
+}
+
+std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log) {
+  // `sent` changes here alone once the log is open.
+  auto piece = source_.read(status.name, log.sent, options_.chunk);
+  if (!piece) {
+    trouble(piece.error().message + ", trying on");
+    log.idle = true;
+    log.tried = status.end;
+    log.segment = status.version;
+    return false;
+  }
+  const bool gap_new = piece->loss && (piece->offset > log.sent || !piece->data.empty() || log.sent == status.end);
+  if (piece->data.empty() && !gap_new) {
+    log.idle = true;
+    log.tried = status.end;
+    log.segment = status.version;
+    if (!status.ended || log.sent < status.end) return false;
+  } else {
+    v1::PushLogsRequest request;
+    v1::LogChunk& chunk = *request.mutable_chunk();
+    name_it(status.name, chunk);
+    chunk.set_offset(piece->offset);
+    if (piece->loss) {
+      chunk.mutable_gap()->set_from(piece->loss->from);
+      chunk.mutable_gap()->set_reason(piece->loss->reason);
+      const auto at = piece->loss->at.time_since_epoch();
+      const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+      chunk.mutable_gap()->mutable_at()->set_seconds(seconds.count());
+      chunk.mutable_gap()->mutable_at()->set_nanos(static_cast<std::int32_t>((at - seconds).count()));
+    }
+    const std::uint64_t next = piece->offset + piece->data.size();
+    chunk.set_data(std::move(piece->data));
+    {
+      // Before the write: its answer must find it.
+      const std::scoped_lock lock(mutex_);
+      unacked_ += next - log.sent;
+      log.sent = next;
+    }
+    if (!stream.Write(request)) return std::nullopt;
+    troubled_ = false;
+    if (!status.ended || next < status.end) {
+      const std::scoped_lock lock(mutex_);
+      return unacked_ < options_.window;
+    }
+  }
+  v1::PushLogsRequest request;
+  name_it(status.name, *request.mutable_end());
+  request.mutable_end()->set_size(log.sent);
+  {
+    const std::scoped_lock lock(mutex_);
+    log.state = Log::State::Ended;
+  }
+  if (!stream.Write(request)) return std::nullopt;
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<LogPush> LogPush::start(LogPushOptions options, LogPushHooks hooks, LogSource& source) {
+  return std::make_unique<StreamPush>(options, std::move(hooks), source);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,47 @@
+// Sends ranks' log bytes to the controller (AgentService.PushLogs), on a channel of its own. Owns two threads (one writes, one reads the answers) and keeps nothing on
+// disk: where to go on is what the controller says it has.
+//
+//   connect -> LogHello -> for each log: LogOpen -> (LogHave) -> chunks ... -> LogEnd -> (LogHave, complete)
+//
+// At most `window` bytes are unacknowledged on a stream, of all logs together; logs take turns, those of failed ranks have more of them. A broken
+// stream is opened again after a back-off of 50 ms to 2 s. A log that the controller does not know is left alone until the next connection.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/watch/log_source.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+struct LogPushOptions {
+  std::size_t chunk = 256 << 10;
+  std::uint64_t window = 8 << 20;
+};
+
+struct LogPushHooks {
+  // Each connection attempt: a channel that shares no connection with the control stream's (rpc::make_channel).
+  std::function<std::shared_ptr<grpc::Channel>()> channel;
+  // Credentials (rpc::authorize).
+  std::function<void(grpc::ClientContext&)> prepare;
+  // What to say first; nothing while this agent belongs to no cluster yet (asked again after the back-off).
+  std::function<std::optional<v1::LogHello>()> hello;
+  std::function<void(const std::string&)> on_trouble;                          // one line for the agent's log, said once until it works again
+  std::function<void(const RunKey&)> on_complete;                              // a log of this run is wholly there; on LogPush's thread: post
+};
+
+class LogPush {
+ public:
+  // `source` outlives this.
+  static std::unique_ptr<LogPush> start(LogPushOptions options, LogPushHooks hooks, LogSource& source);
+  virtual ~LogPush() = default;
+  // Cuts the stream and ends the threads; idempotent.
+  virtual void stop() = 0;
+};
+
+}  // namespace muster::agent

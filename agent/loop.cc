@@ -1,0 +1,233 @@
+#include "agent/loop.h"
+
+#include <algorithm>
+#include <future>
+
+#include "common/log/log.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kGatherWindow = milliseconds(5);
+constexpr Duration kEvidenceBound = milliseconds(5);          // a bad exit's fact waits no longer for what its log says
+constexpr Duration kSuccessBound = std::chrono::seconds(10);  // a good one's, when success is looked for in logs or files: it decides the job
+constexpr Duration kRetryAfter = std::chrono::seconds(1);
+
+std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }
+
+}  // namespace
+
+Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
+    : loop_(loop),
+      disk_("agent-disk"),
+      options_(std::move(options)),
+      state_(std::make_shared<StateDir>(std::move(state))),
+      identity_(state_->identity()),
+      pulse_timer_(loop, "pulse"),
+      gather_timer_(loop, "gather facts"),
+      evidence_timer_(loop, "evidence bound"),
+      retry_timer_(loop, "retry actions"),
+      identity_timer_(loop, "store identity") {}
+
+Agent::~Agent() { disk_.stop(); }
+
+Result<void> Agent::start() {
+  std::promise<Result<void>> opened;
+  auto result = opened.get_future();
+  loop_.post("start", [this, &opened] { opened.set_value(open()); });
+  return result.get();
+}
+
+Result<void> Agent::open() {
+  HostOptions host = options_.host;
+  host.cluster = identity_.cluster;
+  host.clock = options_.clock;
+  auto opened = Host::open(loop_, std::move(host),
+                           {.changed = [this](const RunKey& run) { run_changed(run); }, .trouble = [](const std::string& text) { log::warn(text); }});
+  if (!opened) return fail(std::move(opened).error());
+  host_ = std::move(*opened);
+  auto watch = Watch::start(options_.watch, [loop = &loop_](std::function<void()> task) { loop->post("watch", std::move(task)); },
+                            {.on_first_step =
+                                 [this](const RunKey& run, std::int64_t step) {
+                                   if (stopped_) return;
+                                   host_->note_first_step(run, step);
+                                   pulse_soon();
+                                 },
+                             .on_rank_end =
+                                 [this](const RunKey& run, RankNo rank, const RankEnd& end) {
+                                   if (stopped_) return;
+                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen);
+                                   run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
+                                   if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = BootTime{};
+                                 },
+                             .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
+                             .on_trouble = [](const std::string& text) { log::warn(text); }});
+  if (!watch) return fail(std::move(watch).error());
+  watch_ = std::move(*watch);
+  for (const auto& [run, seen] : host_->seen()) {
+    log::info(seen.worker == WorkerState::Alive ? "adopted a run" : "found a run of an earlier life",
+              {{"job", run.first.str()}, {"attempt", run.second.value}});
+    dirty_.insert(run);
+  }
+  turn();
+  starting_up_ = false;
+  start_link();
+  start_log_push();
+  return {};
+}
+
+void Agent::stop() {
+  std::promise<void> closed;
+  loop_.post("stop", [this, &closed] {
+    stopped_ = true;
+    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_}) timer->cancel();
+    if (link_) link_->stop();
+    if (identity_dirty_) store_identity(true);
+    closed.set_value();
+  });
+  closed.get_future().wait();
+  if (link_) link_->wait();
+  if (log_push_) log_push_->stop();
+  if (watch_) watch_->stop();
+  std::promise<void> ended;
+  loop_.post("close", [this, &ended] {
+    if (host_) host_->close();
+    ended.set_value();
+  });
+  ended.get_future().wait();
+  disk_.stop();
+}
+
+// --- turns -----------------------------------------------------------------------------------------------------------------------------------
+
+// May be called from inside the host: everything else happens in a turn of its own. What has changed meanwhile goes with it.
+void Agent::run_changed(const RunKey& run) {
+  dirty_.insert(run);
+  if (turn_posted_ || stopped_) return;
+  turn_posted_ = true;
+  loop_.post("turn", [this] {
+    turn_posted_ = false;
+    if (!stopped_) turn();
+  });
+}
+
+void Agent::turn() {
+  for (const RunKey& run : std::exchange(dirty_, {})) {
+    const RunSeen* seen = host_->seen(run);
+    if (seen == nullptr) continue;
+    tell_watch(run, *seen);
+    gather(run, *seen);
+  }
+  arm_evidence_timer();
+  reconcile_now();
+}
+
+void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
+  WatchedRun& watched = watched_[run];
+  const v1::NodeLaunch* order = host_->order(run);
+  if (order == nullptr) return;  // nothing ever ran, or the record is damaged: there are no logs that could be named
+  if (!watched.added && !watched.refused) {
+    if (auto added = watch_->add(run, host_->directory(run), order->watching(), seen.ranks); !added) {
+      watched.refused = true;
+      log::warn("watching the logs of run '" + name_of(run) + "': " + added.error().message + "; its progress is not seen");
+    } else {
+      watched.added = true;
+    }
+  }
+  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty();
+  const BootTime now = options_.clock->now().boot;
+  for (const auto& [rank, exit] : seen.exits) {
+    if (watched.asked.contains(rank)) continue;
+    const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;
+    const bool known = host_->rank_end_known(run, rank);
+    Duration wait{};
+    if (!known && watched.added) {
+      if (failed) {
+        wait = kEvidenceBound;
+      } else if (success_wanted && !exit.stop_requested) {
+        wait = kSuccessBound;
+      }
+    }
+    watched.asked[rank] = wait == Duration::zero() ? BootTime{} : now + wait;
+    if (watched.added) watch_->rank_ended(run, RankNo(rank), failed);
+  }
+  if (seen.swept && watched.added && !watched.swept_told) {
+    watched.swept_told = true;
+    watch_->run_swept(run);
+  }
+}
+
+bool Agent::ready(const RunKey& run, const v1::RankExited& exited) const {
+  if (exited.lost()) return true;
+  const auto watched = watched_.find(run);
+  if (watched == watched_.end()) return true;
+  const auto asked = watched->second.asked.find(exited.rank());
+  if (asked == watched->second.asked.end()) return true;
+  return asked->second <= options_.clock->now().boot || host_->rank_end_known(run, exited.rank());
+}
+
+void Agent::gather(const RunKey& run, const RunSeen& seen) {
+  if (!link_ || !link_->up()) return;
+  const bool urgent = outbox_.gather(run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); });
+  if (urgent) {
+    flush();
+  } else if (!outbox_.empty() && !gathering_) {
+    gathering_ = true;  // from the first one on: a stream of them must not put it off for ever
+    gather_timer_.arm(kGatherWindow, [this] { flush(); });
+  }
+}
+
+void Agent::flush() {
+  gather_timer_.cancel();
+  gathering_ = false;
+  if (outbox_.empty() || !link_ || !link_->up()) return;
+  link_->send_facts(outbox_.take());
+}
+
+void Agent::arm_evidence_timer() {
+  std::optional<BootTime> next;
+  const BootTime now = options_.clock->now().boot;
+  for (const auto& [run, watched] : watched_) {
+    for (const auto& [rank, until] : watched.asked) {
+      if (until > now && !host_->rank_end_known(run, rank)) next = std::min(next.value_or(until), until);
+    }
+  }
+  if (!next) return evidence_timer_.cancel();
+  evidence_timer_.arm(*next - now, [this] {
+    for (const auto& [run, watched] : watched_) {
+      if (!watched.asked.empty()) dirty_.insert(run);
+    }
+    turn();
+  });
+}
+
+void Agent::reconcile_now() {
+  const auto actions = reconcile(options_.host.self, orders_ ? &*orders_ : nullptr, host_->seen(), starting_up_);
+  for (const Action& action : actions) {
+    if (const auto* start = std::get_if<StartRun>(&action))
+      log::info("starting a run", {{"job", start->run.first.str()}, {"attempt", start->run.second.value}});
+    if (const auto* refuse = std::get_if<RefuseRun>(&action)) {
+      log::info("refusing a run: " + refuse->text, {{"job", refuse->run.first.str()}, {"attempt", refuse->run.second.value}});
+    }
+    if (const auto* gone = std::get_if<ForgetRun>(&action)) forget(gone->run);
+    host_->perform(action);
+  }
+  // What the disk or the kernel refused is asked for again; what was done makes the next look find nothing to do.
+  if (actions.empty()) {
+    retry_timer_.cancel();
+  } else {
+    retry_timer_.arm(kRetryAfter, [this] { reconcile_now(); });
+  }
+}
+
+void Agent::forget(const RunKey& run) {
+  const auto watched = watched_.find(run);
+  if (watched != watched_.end() && watched->second.added) watch_->remove(run);
+  watched_.erase(run);
+  outbox_.forget(run);
+  log::info("forgetting a run: everything of it is with the controller", {{"job", run.first.str()}, {"attempt", run.second.value}});
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,126 @@
+// The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of the agent's state; everything happens on one
+// loop, others post to it.
+//
+//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> link, log push
+//   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
+//   stop:   link, log push, watch, host. Workers and ranks stay; a later start adopts them.
+//
+// Bounds: a bad exit waits at most 5 ms for its evidence, a good one whose success is looked for in files at most 10 s. Nothing polls: the pulse
+// is the only timer of an idle agent, and a retry timer runs only while an action is outstanding.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/host/host.h"
+#include "agent/host/state_dir.h"
+#include "agent/link/link.h"
+#include "agent/link/log_push.h"
+#include "agent/outbox.h"
+#include "agent/watch/watch.h"
+#include "common/async/loop.h"
+
+namespace muster::agent {
+
+struct AgentOptions {
+  HostOptions host;
+  v1::Inventory inventory;
+  std::string version;
+  WatchOptions watch;
+  std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
+  std::function<void(const Error&)> on_permanent;   // this agent can never be taken by that controller; on the loop
+  const Clock* clock = &system_clock();
+};
+
+class Agent {
+ public:
+  // `loop` outlives it; made off the loop, destroyed after the loop has stopped.
+  Agent(async::Loop& loop, StateDir state, AgentOptions options);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Blocks until the runs of earlier lives are adopted. Then stop() must be called, also after an error.
+  Result<void> start();
+  // Blocks. Workers and ranks stay.
+  void stop();
+
+ private:
+  struct WatchedRun {
+    bool added = false;    // the watch took it
+    bool refused = false;  // it never will
+    bool swept_told = false;
+    std::map<std::uint32_t, BootTime> asked;  // ranks whose logs are being read to their end -> until when their facts wait
+  };
+
+  Result<void> open();
+  void start_link();
+  void start_log_push();
+
+  // What happened.
+  void run_changed(const RunKey& run);
+  void turn();
+  void tell_watch(const RunKey& run, const RunSeen& seen);
+  void gather(const RunKey& run, const RunSeen& seen);
+  [[nodiscard]] bool ready(const RunKey& run, const v1::RankExited& exited) const;
+  void arm_evidence_timer();
+  void flush();
+  void reconcile_now();
+  void forget(const RunKey& run);
+
+  // From the controller.
+  v1::Hello hello() const;
+  Result<void> on_welcome(const v1::Welcome& welcome, BootTime hello_sent);
+  void on_orders(v1::Orders orders);
+  void on_fact_ack(const v1::FactAck& ack);
+  void on_pulse_ack(const v1::PulseAck& ack);
+  bool on_refused(const Error& error);
+  void pulse();
+  void pulse_soon();
+  void store_identity(bool now);
+
+  async::Loop& loop_;
+  async::Loop disk_;  // synced writes of the identity
+  AgentOptions options_;
+  std::shared_ptr<StateDir> state_;  // disk_'s, after the first connection
+  Identity identity_;                // the loop's copy, may be ahead of the disk
+  bool identity_dirty_ = false;
+
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<LogPush> log_push_;
+  std::unique_ptr<Link> link_;
+
+  std::optional<v1::Orders> orders_;
+  Outbox outbox_;
+  std::map<RunKey, WatchedRun> watched_;
+  std::set<RunKey> dirty_;
+  bool turn_posted_ = false;
+  bool gathering_ = false;  // gather_timer_ is armed
+  bool starting_up_ = true;
+  bool welcomed_once_ = false;
+  bool stopped_ = false;
+  std::string refused_orders_;  // said once a cause
+
+  Duration pulse_interval_ = std::chrono::seconds(1);
+  struct PulseSent {
+    BootTime at{};
+    std::uint64_t mark = 0;  // of its readings
+  };
+  std::uint64_t pulse_number_ = 0;
+  std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
+  BootTime pulsed_at_{};
+  std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
+
+  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_;
+
+  std::mutex log_hello_mutex_;
+  std::optional<v1::LogHello> log_hello_;  // for log push's thread
+};
+
+}  // namespace muster::agent

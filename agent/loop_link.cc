@@ -1,0 +1,201 @@
+// The agent's half of the control stream: what is said to the controller, and what is believed of what it says.
+#include <random>
+
+#include "agent/loop.h"
+#include "common/log/log.h"
+#include "common/rpc/channel.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr Duration kPulseGap = std::chrono::milliseconds(20);  // between two pulses out of turn
+constexpr Duration kIdentityGap = std::chrono::seconds(1);
+constexpr std::size_t kPulsesRemembered = 256;
+
+Duration to_duration(const google::protobuf::Duration& duration) {
+  return std::chrono::seconds(duration.seconds()) + std::chrono::nanoseconds(duration.nanos());
+}
+
+}  // namespace
+
+void Agent::start_link() {
+  link_ = std::make_unique<Link>(loop_, LinkOptions{.endpoint = options_.endpoint, .seed = std::random_device{}(), .clock = options_.clock},
+                                 LinkHandlers{.hello = [this] { return hello(); },
+                                              .on_welcome = [this](const v1::Welcome& welcome, BootTime sent) { return on_welcome(welcome, sent); },
+                                              .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
+                                              .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
+                                              .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
+                                              .on_down = [this] { pulse_timer_.cancel(); },
+                                              .on_refused = [this](const Error& error) { return on_refused(error); }});
+  link_->start();
+}
+
+void Agent::start_log_push() {
+  log_push_ = LogPush::start({},
+                             {.channel = [endpoint = options_.endpoint]() -> std::shared_ptr<grpc::Channel> {
+                                auto found = endpoint();
+                                return rpc::make_channel(found ? *found : rpc::Endpoint{.address = "unix:/nonexistent/muster"});
+                              },
+                              .prepare =
+                                  [endpoint = options_.endpoint](grpc::ClientContext& context) {
+                                    if (auto found = endpoint()) rpc::authorize(context, found->token);
+                                  },
+                              .hello =
+                                  [this] {
+                                    const std::lock_guard lock(log_hello_mutex_);
+                                    return log_hello_;
+                                  },
+                              .on_trouble = [](const std::string& text) { log::warn(text); },
+                              .on_complete = [](const RunKey&) {}},
+                             *watch_);
+}
+
+v1::Hello Agent::hello() const {
+  v1::Hello hello;
+  hello.set_protocol_min(kProtocolMin);
+  hello.set_protocol_max(kProtocolMax);
+  hello.set_version(options_.version);
+  hello.set_cluster_id(identity_.cluster.str());
+  hello.set_highest_epoch(identity_.highest_epoch.value);
+  hello.set_acked_index(identity_.acked.value);
+  hello.set_node(options_.host.node.str());
+  hello.set_instance(identity_.instance.str());
+  hello.set_boot_id(options_.host.self.boot_id.str());
+  *hello.mutable_inventory() = options_.inventory;
+  for (const auto& [run, seen] : host_->seen()) {
+    v1::HeldAttempt* held = hello.add_held();
+    held->set_job_id(run.first.str());
+    held->set_attempt(run.second.value);
+    held->set_swept(seen.swept);
+  }
+  return hello;
+}
+
+Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) {
+  const ClusterId cluster(welcome.cluster_id());
+  const Epoch epoch(welcome.epoch());
+  if (!identity_.cluster.empty() && identity_.cluster != cluster) {
+    return fail(ErrorCode::Conflict, "the controller is of cluster '" + cluster.str() + "', this agent belongs to cluster '" + identity_.cluster.str() +
+                                         "'; give the agent another state directory (--state-dir) to move it");
+  }
+  if (epoch < identity_.highest_epoch) {
+    return fail(ErrorCode::Conflict, "the controller is at epoch " + std::to_string(epoch.value) + ", this agent has seen epoch " +
+                                         std::to_string(identity_.highest_epoch.value) +
+                                         ": it is an old controller, or one with an old copy of its journal; stop it");
+  }
+  if (identity_.cluster != cluster) {
+    // Durable before the first order of this cluster is obeyed: its cookies are made of it.
+    Identity joined = identity_;
+    joined.cluster = cluster;
+    joined.highest_epoch = epoch;
+    if (auto stored = state_->store(joined); !stored) return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
+    identity_ = joined;
+    host_->set_cluster(cluster);
+  } else if (epoch > identity_.highest_epoch) {
+    identity_.highest_epoch = epoch;
+    store_identity(true);
+  }
+  welcomed_once_ = true;
+  {
+    const std::lock_guard lock(log_hello_mutex_);
+    v1::LogHello say;
+    say.set_node(options_.host.node.str());
+    say.set_instance(identity_.instance.str());
+    say.set_cluster_id(cluster.str());
+    log_hello_ = std::move(say);
+  }
+  if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero()) pulse_interval_ = interval;
+  refused_orders_.clear();
+  pulses_sent_.clear();
+  readings_acked_ = 0;
+  host_->renew_leases(hello_sent);
+  outbox_.reconnected();
+  for (const auto& [run, seen] : host_->seen()) gather(run, seen);
+  flush();
+  pulse();
+  return {};
+}
+
+bool Agent::on_refused(const Error& error) {
+  // An agent that this controller has taken before is not given up for what a controller says today.
+  if (welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent) return false;
+  const bool other_cluster = error.message.find("belongs to cluster '" + identity_.cluster.str() + "'") != std::string::npos;
+  if (other_cluster) options_.on_permanent(error);
+  return other_cluster;
+}
+
+void Agent::on_orders(v1::Orders orders) {
+  std::string why;
+  if (orders.cluster_id() != identity_.cluster.str()) {
+    why = "ignoring orders of another cluster '" + orders.cluster_id() + "': this agent belongs to '" + identity_.cluster.str() + "'";
+  } else if (Epoch(orders.epoch()) < identity_.highest_epoch) {
+    why = "ignoring orders of epoch " + std::to_string(orders.epoch()) + ": a controller of epoch " + std::to_string(identity_.highest_epoch.value) +
+          " has been seen";
+  }
+  if (!why.empty()) {
+    if (refused_orders_ != why) log::error(why);
+    refused_orders_ = why;
+    return;
+  }
+  if (Epoch(orders.epoch()) > identity_.highest_epoch) {
+    identity_.highest_epoch = Epoch(orders.epoch());
+    store_identity(true);
+  }
+  orders_ = std::move(orders);
+  reconcile_now();
+}
+
+void Agent::on_fact_ack(const v1::FactAck& ack) {
+  if (JournalIndex(ack.index()) <= identity_.acked) return;
+  identity_.acked = JournalIndex(ack.index());
+  store_identity(false);
+}
+
+// Lazily: what is lost of it by a crash only makes the check against an old journal a second less sharp.
+void Agent::store_identity(bool now) {
+  if (now) {
+    identity_dirty_ = false;
+    identity_timer_.cancel();
+    disk_.post("store identity", [state = state_, identity = identity_] {
+      if (auto stored = state->store(identity); !stored) log::warn(stored.error().message + "; trying again with the next change");
+    });
+    return;
+  }
+  if (identity_dirty_) return;
+  identity_dirty_ = true;
+  identity_timer_.arm(kIdentityGap, [this] { store_identity(true); });
+}
+
+void Agent::on_pulse_ack(const v1::PulseAck& ack) {
+  const auto sent = pulses_sent_.find(ack.number());
+  if (sent == pulses_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
+  readings_acked_ = std::max(readings_acked_, sent->second.mark);
+  host_->renew_leases(sent->second.at);
+  pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
+}
+
+void Agent::pulse() {
+  if (stopped_ || !link_ || !link_->up()) return;
+  const Now now = options_.clock->now();
+  v1::Pulse pulse;
+  pulse.set_number(++pulse_number_);
+  const auto ns = now.wall.time_since_epoch().count();
+  pulse.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
+  pulse.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+  Readings seen = watch_->readings(readings_acked_);
+  for (v1::AttemptReading& reading : seen.readings) *pulse.add_readings() = std::move(reading);
+  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark};
+  if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());
+  pulsed_at_ = now.boot;
+  link_->send_pulse(std::move(pulse));
+  pulse_timer_.arm(pulse_interval_, [this] { this->pulse(); });
+}
+
+// Something a person waits for was seen: out of turn, but a burst of it is one pulse.
+void Agent::pulse_soon() {
+  if (stopped_ || !link_ || !link_->up()) return;
+  const Duration since = options_.clock->now().boot - pulsed_at_;
+  pulse_timer_.arm(std::max(Duration::zero(), kPulseGap - since), [this] { pulse(); });
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,102 @@
+// muster-agent: wiring only. Exit codes: 0 told to leave (SIGTERM, SIGINT); 12 a second agent on this state directory; 64 usage; 70 everything else that
+// trying again cannot mend (another cluster's agent included).
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <future>
+
+#include "agent/loop.h"
+#include "agent/options.h"
+#include "agent/probe/inventory.h"
+#include "common/log/log.h"
+
+namespace {
+
+using namespace muster;
+
+int exit_code(const Error& error) {
+  if (error.code == ErrorCode::InvalidArgument) return 64;
+  if (error.code == ErrorCode::Conflict) return 12;
+  return 70;
+}
+
+Result<int> run(const agent::CommandLine& line) {
+  auto state = agent::StateDir::open(line.state_dir);
+  if (!state) return fail(std::move(state).error());
+  if (::access(line.worker.c_str(), X_OK) != 0) {
+    return fail(ErrorCode::InvalidArgument, "looking for the worker: '" + line.worker.string() + "' is not there or not executable; name it with --worker");
+  }
+  auto boot = agent::read_boot_id();
+  if (!boot) return fail(std::move(boot).error());
+  const auto endpoint = agent::endpoint_source(line);
+  std::string controller = line.controller;
+  if (line.address.empty()) {
+    // An endpoint file that is not there yet is a cluster on this machine that is just coming up.
+    if (auto found = endpoint()) controller = found->address;
+    if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
+  }
+  auto inventory = agent::probe_inventory({.devices = line.devices, .address = line.address, .controller = controller, .labels = line.labels});
+  if (!inventory) return fail(std::move(inventory).error());
+  auto cgroup = agent::choose_cgroup_base(line.cgroup, line.name);
+  if (!cgroup) return fail(std::move(cgroup).error());
+  log::info(cgroup->note);
+
+  agent::AgentOptions options{.host = {.layout = state->layout(),
+                                       .self = {.instance = state->identity().instance, .boot_id = *boot},
+                                       .node = line.name,
+                                       .worker = line.worker,
+                                       .cgroup_base = cgroup->base,
+                                       .min_free_bytes = line.min_free_bytes},
+                              .inventory = *inventory,
+                              .version = MUSTER_VERSION,
+                              .endpoint = endpoint};
+  for (const auto& device : inventory->devices()) options.host.devices.insert(device.id());
+  log::info("starting", {{"node", line.name.str()},
+                         {"instance", state->identity().instance.str()},
+                         {"address", inventory->address()},
+                         {"devices", inventory->devices_size()},
+                         {"state", line.state_dir.string()}});
+
+  async::Loop loop("agent");
+  std::promise<int> ended;
+  bool told = false;  // the loop's
+  const auto end = [&](int code) {
+    if (!told) ended.set_value(code);
+    told = true;
+  };
+  options.on_permanent = [&](const Error&) { end(70); };
+  async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });
+  agent::Agent agent(loop, std::move(*state), std::move(options));
+  Result<int> result = 0;
+  if (auto started = agent.start(); started) {
+    result = ended.get_future().get();
+    log::info(*result == 0 ? "leaving as told; workers and ranks stay, the next start adopts them" : "leaving; workers and ranks stay");
+  } else {
+    result = fail(std::move(started).error());
+  }
+  agent.stop();
+  loop.stop();
+  if (cgroup->base) ::rmdir(cgroup->base->c_str());  // as empty as it was found, if no run is left
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  auto line = agent::parse_command_line(argc, argv);
+  if (!line) {
+    std::fprintf(stderr, "muster-agent: %s\n", line.error().message.c_str());
+    return exit_code(line.error());
+  }
+  if (!*line) return 0;
+  if (auto logging = log::set_up({.daemon = "muster-agent", .level = (*line)->log_level}); !logging) {
+    std::fprintf(stderr, "muster-agent: %s\n", logging.error().message.c_str());
+    return 64;
+  }
+  auto result = run(**line);
+  if (!result) log::error(result.error().message);
+  log::flush();
+  return result ? *result : exit_code(result.error());
+}

@@ -1,0 +1,111 @@
+#include "agent/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+
+#include "agent/probe/inventory.h"
+#include "common/rpc/endpoint_file.h"
+
+namespace muster::agent {
+namespace {
+
+bool is_file_name(const std::string& controller) { return controller.find('/') != std::string::npos && !rpc::is_unix(controller); }
+
+std::filesystem::path default_state_dir() {
+  if (geteuid() == 0) return "/var/lib/muster/agent";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') return std::filesystem::path(state) / "muster/agent";
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr ? home : "/tmp") / ".local/state/muster/agent";
+}
+
+std::filesystem::path beside_own_binary(const char* name) {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path(name) : own.parent_path() / name;
+}
+
+bool sound_name(const std::string& name) {
+  const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  if (name.empty() || name.size() > 63 || !alnum(name.front())) return false;
+  return std::ranges::all_of(name, [&](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+}  // namespace
+
+Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
+  CommandLine line;
+  line.state_dir = default_state_dir();
+  line.worker = beside_own_binary("muster-worker");
+  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file;
+  std::vector<std::string> labels;
+  std::uint32_t devices = 0;
+  CLI::App app{"muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the processes stay and are adopted by the next start."};
+  app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
+  app.add_option("--controller", line.controller, "the controller: unix:/path, host:port, or its endpoint file")->envname("MUSTER_CONTROLLER")->required();
+  app.add_option("--token-file", token_file, "the cluster's token (mode 0600); an endpoint file names its own")->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--name", name, "this node's name in the cluster")->envname("MUSTER_NODE_NAME")->capture_default_str();
+  app.add_option("--state-dir", state_dir, "this agent's own directory")->envname("MUSTER_STATE_DIR")->capture_default_str();
+  CLI::Option* devices_option =
+      app.add_option("--devices", devices, "device slots of type cpu (default: one a core)")->envname("MUSTER_DEVICES")->check(CLI::Range(0U, 65'536U));
+  app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller)")->envname("MUSTER_ADDRESS");
+  app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
+  app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
+  app.add_option("--cgroup", line.cgroup, "auto, none, or a writable cgroup v2 directory for the runs")->envname("MUSTER_CGROUP")->capture_default_str();
+  app.add_option("--min-free", line.min_free_bytes, "bytes that must be free on a run's disks before it starts")
+      ->envname("MUSTER_MIN_FREE")
+      ->capture_default_str();
+  app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")->envname("MUSTER_LOG_LEVEL")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::optional<CommandLine>();
+  } catch (const CLI::CallForVersion&) {
+    std::puts("muster-agent " MUSTER_VERSION);
+    return std::optional<CommandLine>();
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::InvalidArgument, std::string("reading the command line: ") + error.what() + "; muster-agent --help lists what there is");
+  }
+  if (!sound_name(name)) {
+    return fail(ErrorCode::InvalidArgument, "reading the command line: '" + name +
+                                                "' is not a node name: letters, digits, '.', '_', '-', at most 63, the first a letter or digit; "
+                                                "give one with --name");
+  }
+  for (const std::string& text : labels) {
+    auto label = parse_label(text);
+    if (!label) return fail(std::move(label).error());
+    line.labels[label->first] = label->second;
+  }
+  if (!is_file_name(line.controller)) {
+    if (auto sound = rpc::check_address(line.controller); !sound) return fail(std::move(sound).error().in("reading the command line: --controller"));
+  }
+  line.name = NodeName(name);
+  line.state_dir = state_dir;
+  line.worker = std::filesystem::absolute(worker);
+  line.token_file = token_file;
+  if (devices_option->count() > 0) line.devices = devices;
+  return std::optional(std::move(line));
+}
+
+std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line) {
+  return [controller = command_line.controller, token_file = command_line.token_file]() -> Result<rpc::Endpoint> {
+    rpc::Endpoint endpoint{.address = controller};
+    if (is_file_name(controller)) {
+      auto loaded = rpc::load_endpoint(controller);
+      if (!loaded) return fail(std::move(loaded).error());
+      endpoint = std::move(*loaded);
+    }
+    if (!token_file.empty()) {
+      auto token = rpc::read_token_file(token_file);
+      if (!token) return fail(std::move(token).error());
+      endpoint.token = std::move(*token);
+    }
+    return endpoint;
+  };
+}
+
+}  // namespace muster::agent

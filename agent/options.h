@@ -1,0 +1,37 @@
+// The agent's command line and MUSTER_* variables, as values. Reads files only when asked for the endpoint.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/rpc/channel.h"
+
+namespace muster::agent {
+
+struct CommandLine {
+  std::string controller;  // address (unix:/path, host:port) or an endpoint file
+  std::filesystem::path token_file;
+  NodeName name;
+  std::filesystem::path state_dir;
+  std::optional<std::uint32_t> devices;
+  std::string address;
+  std::map<std::string, std::string> labels;
+  std::filesystem::path worker;
+  std::string cgroup = "auto";
+  std::string log_level = "info";
+  std::uint64_t min_free_bytes = 64ULL << 20U;
+};
+
+// Nothing: help or version was asked for and printed. Errors are InvalidArgument.
+Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
+
+// Where the controller is, read anew at each call: an endpoint file is written again by each controller. Thread-safe.
+std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line);
+
+}  // namespace muster::agent

@@ -1,0 +1,43 @@
+#include "agent/outbox.h"
+
+namespace muster::agent {
+
+bool is_bad_exit(const v1::RankExited& exited) { return !exited.stop_requested() && (exited.lost() || exited.code() != 0 || exited.signal() != 0); }
+
+void Outbox::reconnected() {
+  told_.clear();
+  gathered_.Clear();
+  sequence_ = 0;
+  urgent_ = false;
+}
+
+void Outbox::forget(const RunKey& run) { told_.erase(run); }
+
+bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready) {
+  std::set<Kind>& told = told_[run];
+  bool exits_wait = false;
+  for (const v1::Fact& fact : facts) {
+    const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0};
+    if (told.contains(kind)) continue;
+    if (fact.has_exited() && !ready(fact.exited())) {
+      exits_wait = true;
+      continue;
+    }
+    if (fact.has_swept() && exits_wait) continue;
+    told.insert(kind);
+    *gathered_.add_facts() = fact;
+    if (!fact.has_exited() || is_bad_exit(fact.exited())) urgent_ = true;
+  }
+  return urgent_;
+}
+
+v1::Facts Outbox::take() {
+  v1::Facts facts = std::move(gathered_);
+  gathered_.Clear();
+  urgent_ = false;
+  sequence_ += static_cast<std::uint64_t>(facts.facts_size());
+  facts.set_sequence(sequence_);
+  return facts;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,41 @@
+// Which facts this connection has been told, and in what order the rest may go. Pure values; owned by the agent's loop.
+//
+// Rules: after a reconnect everything is told again. An exit may wait a moment for its evidence (`ready`); a sweep waits for its run's exits, nothing else
+// waits for anything. A bad exit, a start and a sweep go at once; exits that muster asked for, or that are well, may be gathered for a few milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "agent/core/reconcile.h"
+
+namespace muster::agent {
+
+// Code or signal says failure, and it was not muster's stop.
+[[nodiscard]] bool is_bad_exit(const v1::RankExited& exited);
+
+class Outbox {
+ public:
+  using Ready = std::function<bool(const v1::RankExited&)>;
+
+  void reconnected();  // nothing is told any more, sequence numbers start anew
+  void forget(const RunKey& run);
+
+  // Takes up what is new and ready among all facts of the run, oldest first. True: something that must not wait is among what is gathered.
+  bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready);
+  [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
+  // What was gathered, with its sequence number.
+  v1::Facts take();
+
+ private:
+  using Kind = std::pair<int, std::uint32_t>;  // which fact, which rank: with the run, the natural key
+  std::map<RunKey, std::set<Kind>> told_;
+  v1::Facts gathered_;
+  std::uint64_t sequence_ = 0;
+  bool urgent_ = false;
+};
+
+}  // namespace muster::agent

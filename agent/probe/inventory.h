@@ -1,0 +1,34 @@
+// What this node is: read once at the agent's start, sent in Hello. Plain functions over /proc and the system's tables; any thread; blocks for a
+// name look-up at most. Leaves health and vendor devices to probes of their own (one file a device type, joined in probe_inventory).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "muster/v1/node.pb.h"
+
+namespace muster::agent {
+
+struct InventoryOptions {
+  std::optional<std::uint32_t> devices;  // slots of type "cpu"; nothing: one a core that this process may use
+  std::string address;                   // training address; empty: that of the interface which routes to the controller
+  std::string controller;                // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  std::map<std::string, std::string> labels;
+};
+Result<v1::Inventory> probe_inventory(const InventoryOptions& options);
+
+// The local address that packets to the controller leave from. A controller on this machine (unix socket, loopback): 127.0.0.1.
+Result<std::string> address_towards(const std::string& controller);
+
+// "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.
+Result<std::pair<std::string, std::string>> parse_label(const std::string& text);
+
+Result<BootId> read_boot_id();
+std::string host_name();
+
+}  // namespace muster::agent

@@ -1,0 +1,75 @@
+#include "agent/watch/checkpoint_watch.h"
+
+#include <algorithm>
+
+#include "agent/watch/disk_view.h"
+
+namespace muster::agent {
+namespace {
+
+bool same(const engine::FoundCheckpoint& left, const engine::FoundCheckpoint& right) {
+  return left.path == right.path && left.expected == right.expected && left.sealed == right.sealed &&
+         std::ranges::equal(left.shards, right.shards, [](const engine::FoundShard& one, const engine::FoundShard& other) {
+           return one.name == other.name && one.bytes == other.bytes && one.finished == other.finished;
+         });
+}
+
+std::ptrdiff_t finished(const engine::FoundCheckpoint& checkpoint) { return std::ranges::count_if(checkpoint.shards, &engine::FoundShard::finished); }
+
+}  // namespace
+
+Result<std::unique_ptr<CheckpointWatch>> CheckpointWatch::make(const v1::Watching& watching) {
+  if (watching.save_dir().empty() || watching.layout().empty() || watching.layout() == "none") return nullptr;
+  auto layout = engine::make_layout(watching.layout());
+  if (!layout) return fail(std::move(layout.error()));
+  return std::unique_ptr<CheckpointWatch>(new CheckpointWatch(std::move(*layout), watching.save_dir()));
+}
+
+std::vector<engine::FoundCheckpoint> CheckpointWatch::look() const { return layout_->scan(DiskView(), save_dir_, kNewest); }
+
+std::set<std::string> CheckpointWatch::dirs(const std::vector<engine::FoundCheckpoint>& found) const {
+  std::set<std::string> dirs{save_dir_};
+  const DiskView files;
+  for (const engine::FoundCheckpoint& checkpoint : found) {
+    dirs.insert(checkpoint.path);
+    for (const auto& entry : files.list(checkpoint.path)) {
+      if (dirs.size() >= kDirsMost) return dirs;
+      if (entry.directory) dirs.insert(checkpoint.path + "/" + entry.name);
+    }
+  }
+  return dirs;
+}
+
+bool CheckpointWatch::accept(std::vector<engine::FoundCheckpoint> found, std::uint64_t mark) {
+  bool news = false;
+  std::map<std::int64_t, Known> now;
+  for (engine::FoundCheckpoint& checkpoint : found) {
+    const auto before = known_.find(checkpoint.step);
+    const bool changed = before == known_.end() || !same(before->second.checkpoint, checkpoint);
+    const bool was_sealed = before != known_.end() && before->second.checkpoint.sealed;
+    const std::ptrdiff_t were_finished = before == known_.end() ? 0 : finished(before->second.checkpoint);
+    news = news || finished(checkpoint) > were_finished || (checkpoint.sealed && !was_sealed);
+    const std::uint64_t step_mark = changed ? mark : before->second.mark;
+    now[checkpoint.step] = Known{std::move(checkpoint), step_mark};
+  }
+  known_ = std::move(now);
+  return news;
+}
+
+void CheckpointWatch::fill(v1::AttemptReading& reading, std::uint64_t since) const {
+  for (const auto& [step, known] : known_) {
+    if (known.mark <= since) continue;
+    for (const engine::FoundShard& shard : known.checkpoint.shards) {
+      v1::ShardReading& to = *reading.add_shards();
+      to.set_step(step);
+      to.set_shard(shard.name);
+      to.set_bytes(shard.bytes);
+      to.set_finished(shard.finished);
+      to.set_expected(known.checkpoint.expected);
+      to.set_sealed(known.checkpoint.sealed);
+      to.set_path(known.checkpoint.path);
+    }
+  }
+}
+
+}  // namespace muster::agent

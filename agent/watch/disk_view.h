@@ -1,0 +1,19 @@
+// The real FileView: bounded reads of what is on this node's file systems. Errors look like absence, as a layout wants it. Any thread; blocking.
+#pragma once
+
+#include "common/engine/layout.h"
+
+namespace muster::agent {
+
+class DiskView : public engine::FileView {
+ public:
+  static constexpr std::size_t kReadMost = 1 << 20;   // of a head or a tail, whatever is asked
+  [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override;
+  [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override;
+  [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override;
+};
+
+// The file system of `path` may change without this kernel noticing: NFS, Lustre, FUSE, Ceph, SMB, GPFS, BeeGFS. Not there counts as no.
+bool is_network_file_system(const std::string& path);
+
+}  // namespace muster::agent

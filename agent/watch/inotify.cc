@@ -1,0 +1,83 @@
+#include "agent/watch/inotify.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace muster::agent {
+
+Result<Inotify> Inotify::make() {
+  io::UniqueFd fd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!fd) return fail_errno("asking the kernel to tell of file changes (inotify; fs.inotify.max_user_instances bounds how many may)", errno);
+  return Inotify(std::move(fd));
+}
+
+Inotify::Watching Inotify::watch(const std::string& dir, Owner owner, bool writes) {
+  if (const auto known = by_dir_.find(dir); known != by_dir_.end()) {
+    return watches_[known->second].owners.insert(owner).second ? Watching::New : Watching::Already;
+  }
+  const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO | (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR;
+  const int watch = ::inotify_add_watch(fd_.get(), dir.c_str(), kinds);
+  if (watch < 0) return Watching::No;
+  by_dir_[dir] = watch;
+  Watched& watched = watches_[watch];
+  // Two names of one directory are one watch.
+  watched.dir = dir;
+  watched.owners.insert(owner);
+  return Watching::New;
+}
+
+void Inotify::drop(int watch, Owner owner) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  found->second.owners.erase(owner);
+  if (!found->second.owners.empty()) return;
+  ::inotify_rm_watch(fd_.get(), watch);
+  std::erase_if(by_dir_, [&](const auto& entry) { return entry.second == watch; });
+  watches_.erase(found);
+}
+
+void Inotify::forget(Owner owner) { keep(owner, {}); }
+
+void Inotify::keep(Owner owner, const std::set<std::string>& dirs) {
+  std::vector<int> gone;
+  for (const auto& [watch, watched] : watches_) {
+    if (watched.owners.contains(owner) && !dirs.contains(watched.dir)) gone.push_back(watch);
+  }
+  for (const int watch : gone) drop(watch, owner);
+}
+
+void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed) {
+  alignas(inotify_event) std::array<char, 16 << 10> buffer;
+  // Bounded: a writer that is quicker than we are must not hold us here.
+  for (int round = 0; round < 64; ++round) {
+    const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
+    if (got <= 0) return;
+    for (ssize_t at = 0; at < got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      if ((event->mask & IN_Q_OVERFLOW) != 0) {
+        std::set<Owner> all;
+        for (const auto& [watch, watched] : watches_) all.insert(watched.owners.begin(), watched.owners.end());
+        for (const Owner owner : all) changed(owner, {});
+        continue;
+      }
+      const auto found = watches_.find(event->wd);
+      if (found == watches_.end()) continue;
+      if ((event->mask & IN_IGNORED) != 0) {
+        // The directory is gone; one of the same name may come.
+        std::erase_if(by_dir_, [&](const auto& entry) { return entry.second == event->wd; });
+        for (const Owner owner : found->second.owners) changed(owner, {});
+        watches_.erase(found);
+        continue;
+      }
+      const std::string_view name = event->len > 0 ? std::string_view(event->name) : std::string_view();
+      for (const Owner owner : found->second.owners) changed(owner, name);
+    }
+  }
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,45 @@
+// The kernel's word that files in watched directories have changed. One thread (the watch's). Directories are named by the owner's own numbers; a directory
+// that several owners watch is told to each. Where the kernel cannot tell (network file systems, no watches left) the owner looks by itself now and then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::agent {
+
+class Inotify {
+ public:
+  using Owner = std::uint64_t;
+  static Result<Inotify> make();
+  [[nodiscard]] int fd() const { return fd_.get(); }   // readable: call drain()
+
+  // `writes`: every write counts (logs); else a file counts when it is closed, renamed or removed (checkpoints are written for minutes). Idempotent.
+  // No: not there, or no watches left. New: what happened in it before this call was not told.
+  enum class Watching { No, Already, New };
+  Watching watch(const std::string& dir, Owner owner, bool writes);
+  void forget(Owner owner);
+  // Keeps of the owner's directories only these.
+  void keep(Owner owner, const std::set<std::string>& dirs);
+  // Calls `changed(owner, name of the file)` for each change; an empty name: anything may have changed. Never blocks.
+  void drain(const std::function<void(Owner, std::string_view)>& changed);
+
+ private:
+  explicit Inotify(io::UniqueFd fd) : fd_(std::move(fd)) {}
+  struct Watched {
+    std::string dir;
+    std::set<Owner> owners;
+  };
+  void drop(int watch, Owner owner);
+  io::UniqueFd fd_;
+  std::map<int, Watched> watches_;
+  std::map<std::string, int> by_dir_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,70 @@
+// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r (progress bars) or at finish(); \r\n is one end. Of a line longer
+// than kMost only the first kMost bytes are handed on; nothing else is ever held back or copied but the unfinished line.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace muster::agent {
+
+class LineScanner {
+ public:
+  static constexpr std::size_t kMost = 64 << 10;
+
+  // Calls `line(std::string_view)` for each line that ends in `bytes`; the view lives for the call. Empty lines are left out.
+  template <class Line>
+  void feed(std::string_view bytes, Line&& line) {
+    const char* at = bytes.data();
+    const char* const end = at + bytes.size();
+    while (at != end) {
+      const auto* newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
+      const char* const stop = newline ? newline : end;
+      // Carriage returns are rare: one look a line, and only lines that have one are cut again.
+      while (const auto* back = static_cast<const char*>(std::memchr(at, '\r', static_cast<std::size_t>(stop - at)))) {
+        complete({at, static_cast<std::size_t>(back - at)}, line);
+        at = back + 1;
+      }
+      if (!newline) return hold({at, static_cast<std::size_t>(end - at)});
+      complete({at, static_cast<std::size_t>(newline - at)}, line);
+      at = newline + 1;
+    }
+  }
+
+  // The stream has ended: what is held is a line.
+  template <class Line>
+  void finish(Line&& line) {
+    complete({}, line);
+  }
+
+  // The stream was cut: what is held belongs to nothing.
+  void reset() {
+    held_.clear();
+    held_bytes_ = 0;
+  }
+  // Bytes of the unfinished line so far, also those beyond kMost.
+  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+
+ private:
+  template <class Line>
+  void complete(std::string_view last, Line& line) {
+    if (held_.empty()) {
+      if (!last.empty()) line(last.substr(0, kMost));
+    } else {
+      hold(last);
+      line(std::string_view(held_));
+      held_.clear();
+    }
+    held_bytes_ = 0;
+  }
+  void hold(std::string_view bytes) {
+    held_bytes_ += bytes.size();
+    held_.append(bytes.substr(0, kMost - held_.size()));
+  }
+
+  std::string held_;
+  std::size_t held_bytes_ = 0;
+};
+
+}  // namespace muster::agent

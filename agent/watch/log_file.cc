@@ -1,0 +1,268 @@
+#include "agent/watch/log_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "common/base/assert.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::size_t kHead = 256;
+constexpr std::size_t kAnchor = 64;
+constexpr std::uint64_t kBlock = 4096;
+
+std::uint64_t align_down(std::uint64_t value) { return value / kBlock * kBlock; }
+
+std::int64_t wall_ns() { return system_clock().now().wall.time_since_epoch().count(); }
+
+}  // namespace
+
+Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log, std::filesystem::path cursor) {
+  auto state = CursorFile::load(std::move(cursor));
+  if (!state) return fail(std::move(state.error()).in(fmt::format("reading where log '{}' was left", log.string())));
+  return std::unique_ptr<LogFile>(new LogFile(std::move(log), std::move(*state)));
+}
+
+LogFile::LogFile(std::filesystem::path log, CursorFile cursor) : log_(std::move(log)), cursor_(std::move(cursor)), restored_(cursor_.parsed()) {
+  if (cursor_.segment()) {
+    segment_ = *cursor_.segment();
+    head_persisted_ = segment_.head().size();
+    segment_persisted_ = true;
+  } else {
+    segment_.set_base_known(true);
+  }
+  if (cursor_.floor()) floor_ = *cursor_.floor();
+  if (restored_ && restored_->segment() == segment_.number()) parsed_ = restored_->position();
+  parsed_ = std::max(parsed_, floor_.position());
+}
+
+Result<std::size_t> LogFile::pread_some(char* to, std::size_t most, std::uint64_t at) const {
+  std::size_t done = 0;
+  while (done < most) {
+    const ssize_t got = ::pread(fd_.get(), to + done, most - done, static_cast<off_t>(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
+  const std::uint64_t seen_end = segment_.base() + size_;
+  segment_.set_number(segment_.number() + 1);
+  // Before the controller has spoken in this life, an earlier one may have shipped more than this one has seen.
+  segment_.set_base_known(controller_has_.has_value());
+  segment_.set_base(std::max(seen_end, controller_has_.value_or(0)));
+  segment_.set_inode(inode);
+  segment_.clear_head();
+  segment_.set_at_ns(wall_ns());
+  segment_persisted_ = false;
+  head_persisted_ = 0;
+  floor_.Clear();
+  size_ = size;
+  parsed_ = 0;
+  anchor_.clear();
+  cut_ = true;
+}
+
+Result<bool> LogFile::look() {
+  if (!fd_) {
+    fd_.reset(::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!fd_ && errno == ENOENT) return false;
+    if (!fd_) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
+  }
+  struct stat now {};
+  if (::fstat(fd_.get(), &now) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+  const auto size = static_cast<std::uint64_t>(now.st_size);
+  const auto inode = static_cast<std::uint64_t>(now.st_ino);
+  if (segment_.inode() == 0) segment_.set_inode(inode);
+  std::array<char, kHead + kAnchor> bytes;
+  const std::size_t head = segment_.head().size();
+  bool same = segment_.inode() == inode && size >= std::max({size_, static_cast<std::uint64_t>(head), parsed_, floor_.position()});
+  // The controller has more than there is: truncated while no agent looked, and begun with the same bytes.
+  same = same && (!segment_.base_known() || controller_has_.value_or(0) <= segment_.base() + size);
+  std::size_t got = 0;
+  if (same && size > 0) {
+    auto read = pread_some(bytes.data(), static_cast<std::size_t>(std::min<std::uint64_t>(kHead, size)), 0);
+    if (!read) return fail(std::move(read.error()));
+    got = *read;
+    same = got >= head && std::string_view(bytes.data(), head) == segment_.head();
+  }
+  if (same && !anchor_.empty() && parsed_ - anchor_.size() >= floor_.position()) {
+    auto read = pread_some(bytes.data() + kHead, anchor_.size(), parsed_ - anchor_.size());
+    if (!read) return fail(std::move(read.error()));
+    same = std::string_view(bytes.data() + kHead, *read) == anchor_;
+  }
+  if (!same) {
+    begin_segment(size, inode);
+    return true;   // its head is taken by the next look, after which alone bytes of it are handed out
+  }
+  if (got > head) segment_.set_head(bytes.data(), got);
+  size_ = std::max(size_, size);
+  return true;
+}
+
+Result<void> LogFile::persist_segment() {
+  const std::size_t head = segment_.head().size();
+  if (segment_persisted_ && (head == head_persisted_ || (head_persisted_ != 0 && head < 2 * head_persisted_ && head < kHead))) return {};
+  logs::v1::CursorRecord record;
+  *record.mutable_segment() = segment_;
+  if (auto done = cursor_.append(record); !done) return done;
+  segment_persisted_ = true;
+  head_persisted_ = head;
+  return {};
+}
+
+Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
+  const std::scoped_lock lock(mutex_);
+  for (;;) {
+    auto there = look();
+    if (!there) return fail(std::move(there.error()));
+    if (!*there) return Parsing{.at_end = true};
+    if (parsed_ < floor_.position()) {
+      parsed_ = floor_.position();
+      anchor_.clear();
+      cut_ = true;
+    }
+    const std::uint32_t number = segment_.number();
+    auto got = pread_some(buffer.data(), buffer.size(), parsed_);
+    if (!got) return fail(std::move(got.error()));
+    there = look();
+    if (!there) return fail(std::move(there.error()));
+    // A program that truncates in a loop is met again at the next pass: one more try here is no promise, only thrift.
+    if (segment_.number() != number) continue;
+    parsed_ += *got;
+    size_ = std::max(size_, parsed_);
+    const std::string_view data(buffer.data(), *got);
+    if (*got >= kAnchor) {
+      anchor_ = data.substr(*got - kAnchor);
+    } else if (*got > 0) {
+      anchor_ += data;
+      if (anchor_.size() > kAnchor) anchor_.erase(0, anchor_.size() - kAnchor);
+    }
+    return Parsing{.data = data, .cut = std::exchange(cut_, false), .at_end = *got < buffer.size()};
+  }
+}
+
+Result<void> LogFile::remember(logs::v1::Parsed said, std::uint64_t held) {
+  const std::scoped_lock lock(mutex_);
+  if (auto done = persist_segment(); !done) return done;
+  said.set_segment(segment_.number());
+  said.set_position(held <= parsed_ ? parsed_ - held : 0);
+  logs::v1::CursorRecord record;
+  *record.mutable_parsed() = std::move(said);
+  return cursor_.append(record);
+}
+
+Result<std::string> LogFile::tail(std::size_t most) {
+  const std::scoped_lock lock(mutex_);
+  if (!fd_) return std::string();
+  const std::uint64_t from = std::max(floor_.position(), parsed_ > most ? parsed_ - most : 0);
+  std::string text(static_cast<std::size_t>(parsed_ - from), '\0');
+  auto got = pread_some(text.data(), text.size(), from);
+  if (!got) return fail(std::move(got.error()));
+  text.resize(*got);
+  return text;
+}
+
+Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended) {
+  const std::scoped_lock lock(mutex_);
+  for (;;) {
+    auto there = look();
+    if (!there) return fail(std::move(there.error()));
+    LogPiece piece{.offset = from};
+    if (!segment_.base_known()) return piece;
+    const std::uint64_t base = segment_.base();
+    std::uint64_t at = from > base ? from - base : 0;
+    if (from < base || (from == base && segment_.number() > 0)) {
+      piece.loss = LogLoss{from, kTruncatedReason, WallTime(Duration(segment_.at_ns()))};
+      piece.offset = base;
+    }
+    if (at < floor_.position()) {
+      if (!piece.loss) piece.loss = LogLoss{from, floor_.reason(), WallTime(Duration(floor_.at_ns()))};
+      at = floor_.position();
+      piece.offset = base + at;
+    }
+    if (at < parsed_) {
+      const std::uint32_t number = segment_.number();
+      piece.data.resize(static_cast<std::size_t>(std::min<std::uint64_t>(most, parsed_ - at)));
+      auto got = pread_some(piece.data.data(), piece.data.size(), at);
+      if (!got) return fail(std::move(got.error()));
+      piece.data.resize(*got);
+      there = look();
+      if (!there) return fail(std::move(there.error()));
+      if (segment_.number() != number) continue;
+    }
+    if (piece.data.empty() && piece.loss && !ended) return LogPiece{.offset = from};
+    // Before anything of a segment leaves: what tells it from the next one must outlive this agent.
+    if (!piece.data.empty() || piece.loss) {
+      if (auto done = persist_segment(); !done) return fail(std::move(done.error()));
+    }
+    return piece;
+  }
+}
+
+void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
+  const std::scoped_lock lock(mutex_);
+  if (!segment_.base_known()) {
+    (void)look();   // a newer segment still, perhaps; errors come again, and are told, at the next read
+    segment_.set_base(std::max(segment_.base(), offset));
+    segment_.set_base_known(true);
+    segment_persisted_ = false;
+  }
+  controller_has_ = std::max(offset, controller_has_.value_or(0));
+  synced_ = std::max(synced_, synced);
+}
+
+LogFile::Extent LogFile::extent() {
+  const std::scoped_lock lock(mutex_);
+  return {segment_.base() + parsed_, segment_.number(), segment_.base_known()};
+}
+
+Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
+  const std::uint64_t from = std::max(kBlock, floor_.position());
+  if (!fd_ || to <= from) return 0;
+  if (auto done = persist_segment(); !done) return fail(std::move(done.error()));
+  floor_.set_segment(segment_.number());
+  floor_.set_position(to);
+  floor_.set_reason(reason);
+  floor_.set_at_ns(wall_ns());
+  logs::v1::CursorRecord record;
+  *record.mutable_floor() = floor_;
+  if (auto done = cursor_.append(record); !done) return fail(std::move(done.error()));
+  // Opened for this alone: the reading descriptor must not be able to write.
+  const io::UniqueFd writable(::open(log_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!writable || ::fallocate(writable.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) {
+    return fail_errno(fmt::format("punching bytes {} to {} out of log '{}'", from, to, log_.string()), errno);
+  }
+  return to - from;
+}
+
+Result<std::uint64_t> LogFile::trim(std::uint64_t cap) {
+  const std::scoped_lock lock(mutex_);
+  if (!segment_.base_known() || synced_ <= segment_.base() || size_ < cap + floor_.position() + cap / 16) return 0;
+  const std::uint64_t limit = std::min(synced_ - segment_.base(), parsed_);
+  return punch(align_down(std::min(limit, size_ - cap)), kSoftCapReason);
+}
+
+Result<std::uint64_t> LogFile::give_up(std::uint64_t want) {
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t floor = std::max(kBlock, floor_.position());
+  return punch(align_down(std::min(parsed_, floor + want + kBlock - 1)), kHardCapReason);
+}
+
+std::uint64_t LogFile::held_bytes() {
+  const std::scoped_lock lock(mutex_);
+  return size_ - std::min(size_, floor_.position());
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,41 @@
+// What one run's logs have said of progress, ready for pulses: the latest step of every rank, and the samples of the lowest rank that prints steps. Pure values; its
+// owner (Watch) locks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "common/base/time.h"
+#include "common/engine/grammar.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+inline constexpr std::size_t kSamplesMost = 1000;   // of a reading, and of what waits for one
+
+class Progress {
+ public:
+  // `mark` grows with every call (the caller's own counter, shared with shard lists).
+  void step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark);
+  // What an earlier life of the agent knew: counts as latest, makes no sample.
+  void restore(std::uint32_t rank, const engine::StepLine& line);
+  [[nodiscard]] const engine::StepLine* latest(std::uint32_t rank) const;
+  [[nodiscard]] bool any() const { return !latest_.empty(); }
+
+  // Adds rank readings' steps and the samples after `since`; forgets those up to it.
+  void fill(v1::AttemptReading& reading, std::uint64_t since);
+
+ private:
+  struct Kept {
+    std::uint64_t mark = 0;
+    v1::StepSample sample;
+  };
+  void thin();
+  std::map<std::uint32_t, engine::StepLine> latest_;
+  std::optional<std::uint32_t> speaks_;
+  std::deque<Kept> samples_;
+};
+
+}  // namespace muster::agent

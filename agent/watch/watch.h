@@ -1,0 +1,79 @@
+// Watch: what the agent sees in the files of its attempts. One thread of its own reads every rank's log once, in one pass: progress, the
+// first step, the success pattern; and looks into save directories for finished checkpoints. It also is the LogSource of agent/link/log_push.
+//
+// Owns: the inotify descriptor, the logs/rank-N.cursor files, the holes in logs/rank-N.log. Starts, signals and reports nothing.
+// Threads: every method may be called from any thread and does not wait for file I/O of other runs (rank_ended and run_swept post to the thread).
+// Callbacks go through `post`, the loop's executor, one closure each; none comes after stop() has returned, other than closures that were posted before.
+// After remove() none is posted for that run.
+// Order for one run: add, then any number of rank_ended, then run_swept, then (the controller has the whole logs) remove. After a restart of the agent the loop
+// calls the same methods again for what its run directories hold; cursors make the log bytes go on where they were.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/watch/log_source.h"
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+struct WatchOptions {
+  std::uint64_t soft_cap = 1ull << 30;          // bytes of one rank's log kept on this node beyond what the controller has not synced
+  std::uint64_t disk_mark = 256ull << 20;       // free bytes of the file system below which the oldest unshipped bytes go too
+  Duration coalesce = std::chrono::milliseconds(20);   // between two passes over the logs
+  Duration blind_scan = std::chrono::seconds(1);       // looks without being told: network file systems do not tell
+  // Free bytes of the file system that holds a path; empty: statvfs. Tests set it.
+  std::function<std::uint64_t(const std::filesystem::path&)> free_bytes;
+};
+
+struct RankEnd {
+  std::string evidence;        // at most 1,024 bytes; empty: nothing in the log tells
+  bool success_seen = false;   // the success pattern was in the log, or the success file is there
+};
+
+struct Readings {
+  std::uint64_t mark = 0;      // of the newest thing in it; grows over the life of this Watch
+  std::vector<v1::AttemptReading> readings;
+};
+
+struct WatchCallbacks {
+  std::function<void(const RunKey&, std::int64_t step)> on_first_step;                // once a run and life of the agent
+  std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;             // the answer to rank_ended
+  std::function<void(const RunKey&)> on_shard_finished;                               // a shard more is finished, or a checkpoint sealed: send a pulse now
+  std::function<void(const std::string& text)> on_trouble;                            // one line for the agent's log; said once a cause
+};
+
+class Watch : public LogSource {
+ public:
+  using Post = std::function<void(std::function<void()>)>;
+  // Starts the thread. Errors: no inotify left.
+  static Result<std::unique_ptr<Watch>> start(WatchOptions options, Post post, WatchCallbacks callbacks);
+  ~Watch() override = default;
+  // Ends the thread; idempotent. Nothing else may be called after it but LogSource's methods, which then find nothing new.
+  virtual void stop() = 0;
+
+  // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet. Errors: a grammar, layout or pattern that is not known.
+  virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) = 0;
+  // The rank's process is gone: read its log to its present end, then answer through on_rank_end. `failed` puts its log first in the queue.
+  virtual void rank_ended(const RunKey& run, RankNo rank, bool failed) = 0;
+  // No process of the run is left on this node: its logs are final.
+  virtual void run_swept(const RunKey& run) = 0;
+  // Forgets the run and closes its files; the directory is the caller's to delete.
+  virtual void remove(const RunKey& run) = 0;
+  // Every rank's log is wholly at the controller.
+  [[nodiscard]] virtual bool logs_complete(const RunKey& run) = 0;
+
+  // One reading a run: every rank's latest, and the samples and shards that came after mark `since`. Give the mark of the newest acknowledged pulse,
+  // 0 in the first pulse of a connection (a controller that was restarted knows nothing: all shards of the two newest steps, all samples not yet
+  // acknowledged). Samples below `since` are forgotten; more than 1,000 are thinned, the older ones first.
+  virtual Readings readings(std::uint64_t since) = 0;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,26 @@
+// The verbs, one file each. Every function adds its subcommand; when it was chosen, its callback stores the exit code in `exit`.
+#pragma once
+
+#include "client/commands/context.h"
+
+namespace muster::client {
+
+void add_run(CLI::App& app, Context& context, int& exit);
+void add_plan(CLI::App& app, Context& context, int& exit);
+void add_validate(CLI::App& app, Context& context, int& exit);
+void add_explain(CLI::App& app, Context& context, int& exit);
+void add_ps(CLI::App& app, Context& context, int& exit);
+void add_show(CLI::App& app, Context& context, int& exit);
+void add_why(CLI::App& app, Context& context, int& exit);
+void add_logs(CLI::App& app, Context& context, int& exit);
+void add_events(CLI::App& app, Context& context, int& exit);
+void add_watch(CLI::App& app, Context& context, int& exit);
+void add_wait(CLI::App& app, Context& context, int& exit);
+void add_cancel(CLI::App& app, Context& context, int& exit);
+void add_ckpt(CLI::App& app, Context& context, int& exit);
+void add_env(CLI::App& app, Context& context, int& exit);
+void add_node(CLI::App& app, Context& context, int& exit);
+void add_local(CLI::App& app, Context& context, int& exit);
+void add_version(CLI::App& app, Context& context, int& exit);
+
+}  // namespace muster::client

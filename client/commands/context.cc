@@ -1,0 +1,112 @@
+#include "client/commands/context.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "client/commands/local_paths.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/endpoint_file.h"
+#include "common/rpc/status.h"
+
+namespace muster::client {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument: case ErrorCode::Unsupported: return kUsage;
+    case ErrorCode::Unsatisfiable: return kUnsatisfiable;
+    case ErrorCode::NotFound: return kNotFound;
+    case ErrorCode::NotAllowed: return kNotAllowed;
+    case ErrorCode::Conflict: return kConflict;
+    case ErrorCode::Unreachable: return kUnreachable;
+    case ErrorCode::TimedOut: return kTimedOut;
+    case ErrorCode::ResourceExhausted: case ErrorCode::DataLoss: case ErrorCode::Io: case ErrorCode::Internal: return kInternal;
+  }
+  return kInternal;
+}
+
+int exit_code(v1::JobPhase phase) {
+  switch (static_cast<int>(phase)) {
+    case v1::JOB_PHASE_SUCCEEDED: return kOk;
+    case v1::JOB_PHASE_FAILED: return kJobFailed;
+    case v1::JOB_PHASE_CANCELLED: return kCancelled;
+    default: return kInternal;
+  }
+}
+
+void Session::prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const {
+  rpc::authorize(context, token);
+  if (deadline) context.set_deadline(std::chrono::system_clock::now() + *deadline);
+}
+
+Result<Session> Context::connect() const {
+  rpc::Endpoint endpoint;
+  const bool is_address = controller.starts_with("unix:") || (!controller.empty() && controller.find('/') == std::string::npos && controller.find(':') != std::string::npos);
+  if (is_address) {
+    if (auto sound = rpc::check_address(controller); !sound) return fail(std::move(sound.error()));
+    endpoint.address = controller;
+    if (!token_file.empty()) {
+      auto token = rpc::read_token_file(token_file);
+      if (!token) return fail(std::move(token.error()));
+      endpoint.token = *token;
+    }
+  } else {
+    const std::string path = controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
+    auto loaded = rpc::load_endpoint(path);
+    if (!loaded) {
+      if (loaded.error().code == ErrorCode::NotFound) {
+        return fail(ErrorCode::Unreachable, fmt::format("finding a controller: there is no endpoint file '{}'; start a private cluster with 'muster local up', or name one with --controller", path));
+      }
+      return fail(std::move(loaded.error()));
+    }
+    endpoint = *loaded;
+  }
+  const auto channel = rpc::make_channel(endpoint);
+  Session session;
+  session.jobs = v1::JobService::NewStub(channel);
+  session.nodes = v1::NodeService::NewStub(channel);
+  session.token = endpoint.token;
+  session.where = endpoint.address;
+  return session;
+}
+
+int report(const Context& context, const Error& error) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"), error.message);
+  return exit_code(error.code);
+}
+
+Error to_error(const Session& session, const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, status.error_message())};
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': no answer in time; it may be overloaded or cut off; jobs go on without it", session.where)};
+  }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return {ErrorCode::Unsupported, fmt::format("the controller at '{}' does not know this call: it is of another release; compare 'muster version'", session.where)};
+  }
+  return rpc::to_error(status);
+}
+
+int report(const Context& context, const Session& session, const grpc::Status& status) { return report(context, to_error(session, status)); }
+
+Result<std::chrono::milliseconds> parse_timeout(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string unit(end, text.data() + text.size());
+  double scale = 0;
+  if (unit.empty() || unit == "s") scale = 1e3;
+  if (unit == "ms") scale = 1;
+  if (unit == "m") scale = 60e3;
+  if (unit == "h") scale = 3600e3;
+  if (error != std::errc() || scale == 0 || !(number >= 0) || number > 1e9) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("time-out '{}': not a duration; write 30s, 5m, 2h or 250ms", text));
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
+}
+
+void add_output_option(CLI::App& command, std::string& into) { command.add_option("-o,--output", into, "table, wide, json, jsonl, yaml or name")->envname("MUSTER_OUTPUT")->capture_default_str(); }
+
+}  // namespace muster::client

@@ -1,0 +1,62 @@
+// What every verb gets: global options, the way to the controller, and where to print. One thread unless a verb says otherwise.
+// A verb returns its exit code: 0 success, 1 the job failed, 2 cannot be placed, 3 cancelled, 4 timed out waiting, 10 not found, 11 not allowed,
+// 12 conflict or ambiguous, 13 controller unreachable, 64 usage or invalid spec, 70 internal.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "client/render/json_text.h"
+#include "client/render/style.h"
+#include "common/base/error.h"
+#include "muster/v1/job_service.grpc.pb.h"
+#include "muster/v1/node_service.grpc.pb.h"
+
+namespace muster::client {
+
+enum Exit : int { kOk = 0, kJobFailed = 1, kUnsatisfiable = 2, kCancelled = 3, kTimedOut = 4, kNotFound = 10, kNotAllowed = 11, kConflict = 12, kUnreachable = 13, kUsage = 64, kInternal = 70 };
+
+int exit_code(ErrorCode code);
+// Of a finished job.
+int exit_code(v1::JobPhase phase);
+
+// Stubs over one channel.
+struct Session {
+  std::unique_ptr<v1::JobService::Stub> jobs;
+  std::unique_ptr<v1::NodeService::Stub> nodes;
+  std::string token;
+  std::string where;                       // for messages: "unix:/run/x.sock"
+  // Adds the token; sets a deadline when one is given.
+  void prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline = std::chrono::seconds(20)) const;
+};
+
+struct Context {
+  std::string controller;                  // --controller: address or endpoint file; empty = the private cluster's endpoint file
+  std::string token_file;                  // --token-file
+  render::Style out;                       // stdout
+  render::Style err;                       // stderr
+
+  // Error: Unreachable (no endpoint, nobody there), NotAllowed (token file not readable).
+  Result<Session> connect() const;
+};
+
+// Prints "muster: message" to stderr, gives the exit code.
+int report(const Context& context, const Error& error);
+// The same of a failed call; an unreachable controller is said with its address and how to start one.
+int report(const Context& context, const Session& session, const grpc::Status& status);
+Error to_error(const Session& session, const grpc::Status& status);
+
+// "30s", "5m", "250ms"; a bare number is seconds.
+Result<std::chrono::milliseconds> parse_timeout(const std::string& text);
+
+// Adds `-o/--output` to a command.
+void add_output_option(CLI::App& command, std::string& into);
+
+}  // namespace muster::client

@@ -1,0 +1,24 @@
+// Following one job to its end on a terminal or a pipe: what `run` and `watch` share. Two reading threads (events with samples; logs) hand what they
+// got to the caller's thread, which alone prints. A lost controller is waited for and the streams are taken up again where they ended.
+//
+//   terminal: events and error lines scroll on stderr, a live block is redrawn below them
+//   pipe:     events, rank lines ("[rank 3] ...") and a progress line now and then on stdout; nothing is redrawn
+#pragma once
+
+#include <string>
+
+#include "client/commands/context.h"
+#include "client/commands/interrupt.h"
+
+namespace muster::client {
+
+struct FollowOptions {
+  std::string job;                         // id
+  bool logs = true;                        // the spokesman's log and every rank's error lines
+  bool quiet = false;                      // nothing but the end
+};
+
+// Until the job is final: its exit code (and a closing summary). Interrupted: 0 and a line that says how to come back; timed out: 4.
+int follow(const Context& context, const Session& session, Interrupt& interrupt, const FollowOptions& options);
+
+}  // namespace muster::client

@@ -1,0 +1,104 @@
+// muster ps: jobs, newest first.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "client/commands/commands.h"
+#include "client/render/table.h"
+#include "client/render/text.h"
+#include "common/base/time.h"
+
+namespace muster::client {
+namespace {
+
+std::string step_text(const v1::Progress& progress) {
+  if (progress.step() < 0 || (progress.step() == 0 && !progress.has_loss() && progress.total() == 0)) return "-";
+  return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total()) : fmt::format("{}", progress.step());
+}
+
+std::string eta_text(const v1::Job& job) {
+  const v1::Progress& progress = job.progress();
+  if (job.phase() != v1::JOB_PHASE_RUNNING || progress.total() <= 0 || progress.step_seconds() <= 0) return "-";
+  const double left = static_cast<double>(progress.total() - progress.step()) * progress.step_seconds();
+  return render::duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
+}
+
+int ps(const Context& context, bool all, const std::string& output) {
+  const auto format = render::parse_format(output);
+  if (!format) return report(context, format.error());
+  auto session = context.connect();
+  if (!session) return report(context, session.error());
+
+  std::vector<v1::Job> jobs;
+  v1::ListJobsRequest request;
+  request.set_all(all);
+  do {
+    grpc::ClientContext call;
+    session->prepare(call);
+    v1::ListJobsResponse response;
+    if (const auto status = session->jobs->ListJobs(&call, request, &response); !status.ok()) return report(context, *session, status);
+    for (auto& job : *response.mutable_jobs()) jobs.push_back(std::move(job));
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+
+  if (*format == render::Format::Name) {
+    for (const auto& job : jobs) fmt::print("{}\n", job.spec().name());
+    return kOk;
+  }
+  if (*format != render::Format::Table && *format != render::Format::Wide) {
+    std::vector<const google::protobuf::Message*> items;
+    for (const auto& job : jobs) items.push_back(&job);
+    fmt::print("{}", render::document_list(items, "Job", *format));
+    return kOk;
+  }
+  if (jobs.empty()) {
+    fmt::print(stderr, "no {}jobs{}\n", all ? "" : "live ", all ? "" : "; 'muster ps -a' shows finished ones");
+    return kOk;
+  }
+  const bool wide = *format == render::Format::Wide;
+  render::Table table{.columns = {{"NAME"}, {"ID"}, {"PHASE"}, {"STEP", render::Align::Right}, {"LOSS", render::Align::Right}, {"ETA", render::Align::Right}, {"RESTARTS", render::Align::Right}, {"AGE", render::Align::Right}}, .rows = {}};
+  if (wide) {
+    table.columns.push_back({"ATTEMPT", render::Align::Right});
+    table.columns.push_back({"NODES"});
+    table.columns.push_back({"ENGINE"});
+  }
+  const WallTime now = system_clock().now().wall;
+  for (const auto& job : jobs) {
+    std::vector<std::string> row = {job.spec().name(),
+                                    job.id(),
+                                    context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())),
+                                    step_text(job.progress()),
+                                    job.progress().has_loss() ? fmt::format("{:.4f}", job.progress().loss()) : "-",
+                                    eta_text(job),
+                                    fmt::format("{}", job.restarts()),
+                                    render::duration_text(now - render::wall_time(job.submitted_at()))};
+    if (wide) {
+      std::string nodes;
+      if (job.attempts_size() > 0) {
+        for (const auto& node : job.attempts(job.attempts_size() - 1).nodes()) nodes += (nodes.empty() ? "" : ",") + node.node();
+      }
+      row.push_back(fmt::format("{}", job.attempt()));
+      row.push_back(nodes.empty() ? "-" : nodes);
+      row.push_back(job.spec().engine());
+    }
+    table.rows.push_back(std::move(row));
+  }
+  fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
+  return kOk;
+}
+
+}  // namespace
+
+void add_ps(CLI::App& app, Context& context, int& exit) {
+  struct Options {
+    bool all = false;
+    std::string output = "table";
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("ps", "List jobs: phase, step, loss, time left, restarts");
+  command->add_flag("-a,--all", options->all, "finished jobs too");
+  add_output_option(*command, options->output);
+  command->callback([&context, &exit, options] { exit = ps(context, options->all, options->output); });
+}
+
+}  // namespace muster::client

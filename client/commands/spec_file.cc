@@ -1,0 +1,60 @@
+#include "client/commands/spec_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "common/io/file.h"
+#include "common/spec/parse.h"
+
+namespace muster::client {
+namespace {
+
+Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector<std::string>& texts, std::string_view option) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) return fail(ErrorCode::InvalidArgument, fmt::format("option {} '{}': write NAME=VALUE", option, text));
+    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<v1::JobSpec> load_spec(const SpecOptions& options) {
+  namespace fs = std::filesystem;
+  std::string text;
+  std::error_code ignored;
+  spec::ParseOptions parse;
+  if (options.file == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    parse.base_dir = fs::current_path(ignored).string();
+  } else {
+    auto read = io::read_file(options.file, spec::kSpecBytesMax);
+    if (!read) {
+      if (read.error().code == ErrorCode::NotFound) return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': there is no such file", options.file));
+      if (read.error().code == ErrorCode::ResourceExhausted) return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", options.file));
+      return fail(ErrorCode::InvalidArgument, std::move(read.error().message));
+    }
+    text = std::move(*read);
+    parse.base_dir = fs::absolute(options.file, ignored).lexically_normal().parent_path().string();
+  }
+  auto set = pairs(options.set, "--set");
+  if (!set) return fail(std::move(set.error()));
+  auto env = pairs(options.env, "--env");
+  if (!env) return fail(std::move(env.error()));
+  parse.set = std::move(*set);
+  parse.env = std::move(*env);
+  spec::Parsed parsed = spec::parse_yaml(text, parse);
+  if (!parsed.problems.empty()) {
+    std::string problems = spec::format(parsed.problems, options.file == "-" ? "<stdin>" : options.file);
+    while (problems.ends_with('\n')) problems.pop_back();
+    return fail(ErrorCode::InvalidArgument, fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));
+  }
+  return std::move(parsed.spec);
+}
+
+}  // namespace muster::client

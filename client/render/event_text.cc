@@ -1,0 +1,29 @@
+#include "client/render/event_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "client/render/text.h"
+
+namespace muster::render {
+
+std::string event_line(const v1::Event& event, const Style& style, bool with_job) {
+  Tint tint = Tint::Plain;
+  if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
+  if (event.type() == "attempt-ended" || event.type() == "cancel-requested" || event.type() == "node-declared-dead") tint = Tint::Warn;
+  if (event.type() == "caught-up" || event.type() == "first-step" || event.type() == "checkpoint-completed") tint = Tint::Good;
+  if (event.type() == "job-ended") tint = phase_tint(event.phase());
+  std::string out = style.paint(Tint::Dim, clock_text(event.at())) + "  ";
+  if (with_job) out += fmt::format("{:<16} ", event.job_name().empty() ? event.node() : event.job_name());
+  out += event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
+  return out + style.paint(tint, fmt::format("{:<20}", event.type())) + " " + printable(event.text());
+}
+
+bool worth_showing(const v1::Event& event) {
+  constexpr std::array kQuiet = {"node-swept", "logs-collected", "job-archived", "node-started"};
+  return std::ranges::find(kQuiet, event.type()) == kQuiet.end();
+}
+
+}  // namespace muster::render

@@ -1,0 +1,31 @@
+#include "client/render/incident.h"
+
+#include <fmt/format.h>
+
+#include "client/render/text.h"
+
+namespace muster::render {
+
+std::string incident_text(const v1::Incident& incident, const Style& style) {
+  std::string out = style.paint(Tint::Bold, fmt::format("attempt {} broke: {}", incident.attempt(), printable(incident.verdict().reason()))) + "\n";
+  if (!incident.verdict().evidence().empty()) out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
+  const bool has_fault = incident.has_fault();
+  if (!has_fault && !incident.has_detected()) return out;
+  const WallTime start = wall_time(has_fault ? incident.fault() : incident.detected());
+  const auto mark = [&](bool there, const google::protobuf::Timestamp& stamp, std::string_view name, const std::string& more) {
+    if (!there) return;
+    const Duration since = wall_time(stamp) - start;
+    out += fmt::format("  {:>9}  {}{}\n", since <= Duration::zero() ? "0" : "+" + duration_text(since), name, more);
+  };
+  mark(has_fault, incident.fault(), "fault", fmt::format(" at {}", clock_text(incident.fault())));
+  mark(incident.has_detected(), incident.detected(), "detected", "");
+  mark(incident.has_decided(), incident.decided(), "decided", "");
+  mark(incident.has_swept(), incident.swept(), "swept", "");
+  mark(incident.has_placed(), incident.placed(), "placed", incident.resumed_from() >= 0 ? fmt::format(", from the checkpoint of step {}", incident.resumed_from()) : ", from the beginning");
+  mark(incident.has_started(), incident.started(), "started", "");
+  mark(incident.has_first_step(), incident.first_step(), "first step", "");
+  mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
+  return out;
+}
+
+}  // namespace muster::render

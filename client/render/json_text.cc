@@ -1,0 +1,161 @@
+#include "client/render/json_text.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "client/render/text.h"
+
+namespace muster::render {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr std::string_view kApiVersion = "muster/v1";
+
+// JOB_PHASE_RUNNING -> "running": without the enum's own name in front.
+std::string enum_word(const google::protobuf::EnumValueDescriptor& value) {
+  std::string prefix;
+  for (const char c : value.type()->name()) {
+    if (c >= 'A' && c <= 'Z' && !prefix.empty()) prefix += '_';
+    prefix += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  std::string word = value.name();
+  if (word.starts_with(prefix + "_")) word.erase(0, prefix.size() + 1);
+  std::ranges::transform(word, word.begin(), [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  return word;
+}
+
+Json message_json(const Message& message);
+
+Json scalar(const Message& message, const Reflection& reflection, const FieldDescriptor& field, int index) {
+  const bool many = index >= 0;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32: return many ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_INT64: return many ? reflection.GetRepeatedInt64(message, &field, index) : reflection.GetInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT32: return many ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT64: return many ? reflection.GetRepeatedUInt64(message, &field, index) : reflection.GetUInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE: return many ? reflection.GetRepeatedDouble(message, &field, index) : reflection.GetDouble(message, &field);
+    case FieldDescriptor::CPPTYPE_FLOAT: return many ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field);
+    case FieldDescriptor::CPPTYPE_BOOL: return many ? reflection.GetRepeatedBool(message, &field, index) : reflection.GetBool(message, &field);
+    case FieldDescriptor::CPPTYPE_STRING: return many ? reflection.GetRepeatedString(message, &field, index) : reflection.GetString(message, &field);
+    case FieldDescriptor::CPPTYPE_ENUM: return enum_word(many ? *reflection.GetRepeatedEnum(message, &field, index) : *reflection.GetEnum(message, &field));
+    case FieldDescriptor::CPPTYPE_MESSAGE: return message_json(many ? reflection.GetRepeatedMessage(message, &field, index) : reflection.GetMessage(message, &field));
+  }
+  return nullptr;
+}
+
+Json map_json(const Message& message, const Reflection& reflection, const FieldDescriptor& field) {
+  std::vector<std::pair<std::string, Json>> entries;
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
+    const auto* key = entry.GetDescriptor()->map_key();
+    const auto* value = entry.GetDescriptor()->map_value();
+    const Json name = scalar(entry, *entry.GetReflection(), *key, -1);
+    entries.emplace_back(name.is_string() ? name.get<std::string>() : name.dump(), scalar(entry, *entry.GetReflection(), *value, -1));
+  }
+  std::ranges::sort(entries, {}, &std::pair<std::string, Json>::first);
+  Json out = Json::object();
+  for (auto& [name, value] : entries) out[name] = std::move(value);
+  return out;
+}
+
+Json message_json(const Message& message) {
+  if (const auto* stamp = dynamic_cast<const google::protobuf::Timestamp*>(&message)) return iso_text(*stamp);
+  if (const auto* span = dynamic_cast<const google::protobuf::Duration*>(&message)) {
+    return fmt::format("{:g}s", static_cast<double>(span->seconds()) + static_cast<double>(span->nanos()) / 1e9);
+  }
+  Json out = Json::object();
+  const Reflection& reflection = *message.GetReflection();
+  const auto* descriptor = message.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor->field(i);
+    if (field.is_map()) {
+      if (reflection.FieldSize(message, &field) > 0) out[field.json_name()] = map_json(message, reflection, field);
+    } else if (field.is_repeated()) {
+      if (reflection.FieldSize(message, &field) == 0) continue;
+      Json items = Json::array();
+      for (int k = 0; k < reflection.FieldSize(message, &field); ++k) items.push_back(scalar(message, reflection, field, k));
+      out[field.json_name()] = std::move(items);
+    } else if (field.has_presence()) {
+      if (reflection.HasField(message, &field)) out[field.json_name()] = scalar(message, reflection, field, -1);
+    } else {
+      out[field.json_name()] = scalar(message, reflection, field, -1);
+    }
+  }
+  return out;
+}
+
+Json headed(const Message& message, std::string_view kind) {
+  Json out = {{"apiVersion", kApiVersion}, {"kind", kind}};
+  out.update(message_json(message));
+  return out;
+}
+
+void emit(YAML::Emitter& out, const Json& value) {
+  if (value.is_object()) {
+    out << YAML::BeginMap;
+    for (const auto& [name, inner] : value.items()) {
+      out << YAML::Key << name << YAML::Value;
+      emit(out, inner);
+    }
+    out << YAML::EndMap;
+  } else if (value.is_array()) {
+    out << YAML::BeginSeq;
+    for (const auto& inner : value) emit(out, inner);
+    out << YAML::EndSeq;
+  } else if (value.is_string()) {
+    out << YAML::DoubleQuoted << value.get<std::string>();
+  } else {
+    out << value.dump();
+  }
+}
+
+// Logs and names may hold any bytes: what is not UTF-8 is replaced, never thrown at the user.
+std::string dump(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+Result<Format> parse_format(std::string_view text) {
+  if (text == "table") return Format::Table;
+  if (text == "wide") return Format::Wide;
+  if (text == "json") return Format::Json;
+  if (text == "jsonl") return Format::Jsonl;
+  if (text == "yaml") return Format::Yaml;
+  if (text == "name") return Format::Name;
+  return fail(ErrorCode::InvalidArgument, fmt::format("output format '{}': not known; use table, wide, json, jsonl, yaml or name", text));
+}
+
+nlohmann::ordered_json to_json(const Message& message) { return message_json(message); }
+
+std::string document(const Message& message, std::string_view kind, Format format) {
+  const Json value = headed(message, kind);
+  if (format == Format::Yaml) return yaml_text(value);
+  return dump(value, format == Format::Jsonl ? -1 : 2) + "\n";
+}
+
+std::string document_list(const std::vector<const Message*>& items, std::string_view kind, Format format) {
+  if (format == Format::Jsonl) {
+    std::string out;
+    for (const Message* item : items) out += dump(headed(*item, kind), -1) + "\n";
+    return out;
+  }
+  Json list = {{"apiVersion", kApiVersion}, {"kind", std::string(kind) + "List"}, {"items", Json::array()}};
+  for (const Message* item : items) list["items"].push_back(message_json(*item));
+  return format == Format::Yaml ? yaml_text(list) : dump(list, 2) + "\n";
+}
+
+std::string yaml_text(const nlohmann::ordered_json& value) {
+  YAML::Emitter out;
+  emit(out, value);
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace muster::render

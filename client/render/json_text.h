@@ -1,0 +1,27 @@
+// API messages as JSON, JSON lines and YAML for programs: names in lowerCamelCase, times in ISO 8601, durations in seconds ("30s"), enums as their
+// short lower-case word ("running"), 64-bit integers as numbers. Every document carries apiVersion and kind.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace muster::render {
+
+enum class Format : std::uint8_t { Table, Wide, Json, Jsonl, Yaml, Name };
+// "table|wide|json|jsonl|yaml|name".
+Result<Format> parse_format(std::string_view text);
+
+nlohmann::ordered_json to_json(const google::protobuf::Message& message);
+// One object; for Json and Jsonl (one line) and Yaml.
+std::string document(const google::protobuf::Message& message, std::string_view kind, Format format);
+// A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as Json.
+std::string document_list(const std::vector<const google::protobuf::Message*>& items, std::string_view kind, Format format);
+std::string yaml_text(const nlohmann::ordered_json& value);
+
+}  // namespace muster::render

@@ -1,0 +1,54 @@
+// Where a job's things are:
+//
+//   ${out} = spec.output_dir, else <cluster out>/<job id>
+//     checkpoints/          or checkpoint.dir
+//       attempt-N/          ${save.dir}: what attempt N writes, and no other
+//     resume/
+//       attempt-N/          ${resume.dir}: links to the one step that attempt N goes on from
+#include <fmt/format.h>
+
+#include "common/engine/engine.h"
+#include "common/engine/template.h"
+
+namespace muster::engine {
+namespace {
+
+class JobValues final : public TemplateValues {
+ public:
+  JobValues(const v1::JobSpec& spec, std::string_view out_dir) : spec_(spec), out_dir_(out_dir) {}
+  [[nodiscard]] Result<std::string> value(std::string_view name) const override {
+    if (name == "out") return std::string(out_dir_);
+    if (name == "job.name") return spec_.name();
+    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value here (${{out}} ${{job.name}})", name));
+  }
+
+ private:
+  const v1::JobSpec& spec_;
+  std::string_view out_dir_;
+};
+
+}  // namespace
+
+std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out) {
+  if (!spec.output_dir().empty()) return spec.output_dir();
+  return fmt::format("{}/{}", cluster_out, job_id);
+}
+
+Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir) {
+  const std::string& dir = spec.checkpoint().dir();
+  if (dir.empty()) return fmt::format("{}/checkpoints", out_dir);
+  auto parsed = Template::parse(dir);
+  if (!parsed) return fail(std::move(parsed.error()));
+  auto expanded = parsed->expand(JobValues(spec, out_dir), 4096);
+  if (!expanded) return expanded;
+  return expanded->starts_with('/') ? *expanded : fmt::format("{}/{}", out_dir, *expanded);
+}
+
+std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt) {
+  // A spec that was never validated still gets a place of its own rather than a directory named "${...}".
+  return fmt::format("{}/attempt-{}", checkpoint_dir(spec, out_dir).value_or(fmt::format("{}/checkpoints", out_dir)), attempt);
+}
+
+std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/resume/attempt-{}", out_dir, attempt); }
+
+}  // namespace muster::engine

@@ -1,0 +1,106 @@
+#include "common/engine/grammar.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <cmath>
+
+#include "common/engine/step_line.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kLineBytesMax = 64 * 1024;
+
+RE2::Options quiet() {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(1 << 20);  // a job may bring three of them to every node
+  return options;
+}
+
+class Megatron final : public Grammar {
+ public:
+  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override { return megatron_step(line.substr(0, kLineBytesMax)); }
+};
+
+class Auto final : public Grammar {
+ public:
+  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override {
+    line = line.substr(0, kLineBytesMax);
+    if (auto found = megatron_step(line)) return found;
+    return common_step(line);
+  }
+};
+
+class None final : public Grammar {
+ public:
+  [[nodiscard]] std::optional<StepLine> step(std::string_view) const override { return std::nullopt; }
+};
+
+class Custom final : public Grammar {
+ public:
+  explicit Custom(const v1::Watching& watching) : step_(watching.step_regex(), quiet()) {
+    if (!watching.loss_regex().empty()) loss_ = std::make_unique<RE2>(watching.loss_regex(), quiet());
+    if (watching.total().empty()) return;
+    if (const auto number = whole_number(watching.total()))
+      total_number_ = *number;
+    else
+      total_ = std::make_unique<RE2>(watching.total(), quiet());
+  }
+
+  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override {
+    line = line.substr(0, kLineBytesMax);
+    const auto text = group(step_, line);
+    const auto number = text ? whole_number(*text) : std::nullopt;
+    if (!number) return std::nullopt;
+    StepLine result{.step = *number, .total = total_number_};
+    if (total_)
+      if (const auto total = group(*total_, line)) result.total = whole_number(*total).value_or(0);
+    if (loss_)
+      if (const auto loss = group(*loss_, line)) set_loss(result, *loss);
+    return result;
+  }
+
+ private:
+  static std::optional<std::string_view> group(const RE2& pattern, std::string_view line) {
+    re2::StringPiece found;
+    if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), pattern, &found)) return std::nullopt;
+    return std::string_view(found.data(), found.size());
+  }
+
+  RE2 step_;
+  std::unique_ptr<RE2> loss_, total_;
+  std::int64_t total_number_ = 0;
+};
+
+}  // namespace
+
+std::string pattern_problem(std::string_view pattern, int groups) {
+  if (pattern.size() > 4096) return "the regular expression is longer than 4096 bytes";
+  const RE2 compiled(re2::StringPiece(pattern.data(), pattern.size()), quiet());
+  if (!compiled.ok()) return fmt::format("the regular expression does not compile: {}", compiled.error());
+  if (compiled.NumberOfCapturingGroups() < groups) return "the regular expression has no group (...) around the number";
+  return {};
+}
+
+Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching) {
+  const std::string& row = watching.grammar();
+  if (row == "auto") return std::unique_ptr<Grammar>(std::make_unique<Auto>());
+  if (row == "megatron") return std::unique_ptr<Grammar>(std::make_unique<Megatron>());
+  if (row == "none" || row.empty()) return std::unique_ptr<Grammar>(std::make_unique<None>());
+  if (row != "custom") return fail(ErrorCode::Unsupported, fmt::format("reading progress: grammar '{}' is not known (auto | megatron | custom | none)", row));
+  const auto check = [](const char* key, const std::string& pattern) -> Result<void> {
+    const std::string problem = pattern_problem(pattern, 1);
+    if (problem.empty()) return {};
+    return fail(ErrorCode::InvalidArgument, fmt::format("observe.progress.{}: {}", key, problem));
+  };
+  if (auto sound = check("step", watching.step_regex()); !sound) return fail(sound.error());
+  if (!watching.loss_regex().empty())
+    if (auto sound = check("loss", watching.loss_regex()); !sound) return fail(sound.error());
+  if (!watching.total().empty() && !whole_number(watching.total()))
+    if (auto sound = check("total", watching.total()); !sound) return fail(sound.error());
+  return std::unique_ptr<Grammar>(std::make_unique<Custom>(watching));
+}
+
+}  // namespace muster::engine

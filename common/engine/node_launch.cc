@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include "common/engine/engine.h"
+
+namespace muster::engine {
+
+v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node) {
+  const v1::JobSpec& spec = *request.spec;
+  v1::NodeLaunch launch;
+  launch.set_job_id(request.job_id);
+  launch.set_attempt(request.attempt);
+  launch.set_job_name(spec.name());
+  if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter") launch.set_user(spec.runtime().user());
+  launch.add_make_dirs(request.out_dir);
+  launch.add_make_dirs(request.save_dir);
+  *launch.mutable_watching() = plan.watching;
+  if (request.resuming()) {
+    v1::ResumeLinks& resume = *launch.mutable_resume();
+    resume.set_dir(request.resume_dir);
+    resume.set_source(request.resume_source);
+    resume.set_step(request.resume_step);
+    resume.set_layout(plan.watching.layout());
+  }
+
+  std::vector<const RankPlan*> ranks;
+  for (const RankPlan& rank : plan.ranks)
+    if (rank.node == node) ranks.push_back(&rank);
+  if (ranks.empty()) return launch;
+
+  // What all of this node's ranks have alike goes once.
+  auto& common = *launch.mutable_env();
+  for (const auto& [name, value] : ranks.front()->env) {
+    const bool alike = std::ranges::all_of(ranks, [&](const RankPlan* rank) {
+      const auto found = rank->env.find(name);
+      return found != rank->env.end() && found->second.text == value.text;
+    });
+    if (alike) common[name] = value.text;
+  }
+  for (const RankPlan* rank : ranks) {
+    v1::RankProcess& process = *launch.add_ranks();
+    process.set_rank(rank->rank);
+    process.set_local_rank(rank->local_rank);
+    for (const std::string& word : rank->argv) process.add_argv(word);
+    process.set_cwd(rank->cwd);
+    for (const std::uint32_t device : rank->devices) process.add_devices(device);
+    for (const auto& [name, value] : rank->env)
+      if (!common.contains(name)) (*process.mutable_env())[name] = value.text;
+  }
+  return launch;
+}
+
+}  // namespace muster::engine

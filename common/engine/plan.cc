@@ -1,0 +1,317 @@
+// plan_launch: spec + placement -> what every rank gets, and where each value came from.
+//
+// Order for the environment, later over earlier: muster's defaults, runtime.env, resume.env (resuming only), the engine's defaults where still
+// unset, then what is muster's or the engine's alone (a spec that sets one of those is refused by common/spec).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "common/engine/rows.h"
+#include "common/engine/template.h"
+
+namespace muster::engine {
+namespace {
+
+std::string literal(std::string_view text) {
+  std::string result;
+  for (const char c : text) result.append(c == '$' ? 2 : 1, c);
+  return result;
+}
+
+std::string code_root(const v1::JobSpec& spec) { return spec.code().at().empty() ? "/" : spec.code().at(); }
+
+// A path of the spec, still with its templates: below the code tree unless absolute.
+std::string below_code(const v1::JobSpec& spec, std::string_view path) {
+  if (path.starts_with('/') || path.starts_with("${")) return std::string(path);
+  const std::string root = literal(code_root(spec));
+  return root.ends_with('/') ? fmt::format("{}{}", root, path) : fmt::format("{}/{}", root, path);
+}
+
+std::string device_range(const std::vector<std::uint32_t>& devices) {
+  if (devices.empty()) return "";
+  for (std::size_t i = 1; i < devices.size(); ++i)
+    if (devices[i] != devices[0] + i) return fmt::format("[{}]", fmt::join(devices, ","));
+  return fmt::format("[{},{})", devices.front(), devices.back() + 1);
+}
+
+class RankValues final : public TemplateValues {
+ public:
+  // What ${env:X} stands for: nothing inside of variables; every variable of the rank elsewhere, as far as they are known.
+  enum class Variables : std::uint8_t { None, All, Some };
+
+  RankValues(const LaunchRequest& request, const RankPlan& rank, std::size_t world, Variables variables)
+      : request_(request), rank_(rank), world_(world), variables_(variables) {}
+
+  [[nodiscard]] Result<std::string> value(std::string_view name) const override {
+    const NodeSlot& node = request_.nodes[rank_.node];
+    if (name == "rank") return std::to_string(rank_.rank);
+    if (name == "local_rank") return std::to_string(rank_.local_rank);
+    if (name == "world_size") return std::to_string(world_);
+    if (name == "attempt") return std::to_string(request_.attempt);
+    if (name == "out") return request_.out_dir;
+    if (name == "save.dir") return request_.save_dir;
+    if (name == "resume.dir") return request_.resuming() ? request_.resume_dir : "";
+    if (name == "resume.step") return request_.resuming() ? std::to_string(request_.resume_step) : "";
+    if (name == "job.name") return request_.spec->name();
+    if (name == "device_id") return rank_.devices.empty() ? "" : std::to_string(rank_.devices.front());
+    if (name == "device_range") return device_range(node.devices);
+    if (name == "devices") return std::to_string(node.devices.size());
+    if (name == "node.rank") return std::to_string(rank_.node);
+    if (name == "node.ip") return node.address;
+    if (name == "nodes") return std::to_string(request_.nodes.size());
+    if (name == "master.addr") return request_.nodes.front().address;
+    if (name == "master.port") return std::to_string(request_.master_port);
+    if (name.starts_with("env:")) {
+      if (variables_ == Variables::None)
+        return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
+      const auto found = rank_.env.find(std::string(name.substr(4)));
+      if (found != rank_.env.end()) return found->second.text;
+      if (variables_ == Variables::Some) return "";
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("'${{{}}}' has no value: the job sets no variable '{}'; set it in runtime.env or with --env", name, name.substr(4)));
+    }
+    return fail(ErrorCode::Unsupported, fmt::format("'${{{}}}' is known but not in this release", name));
+  }
+
+ private:
+  const LaunchRequest& request_;
+  const RankPlan& rank_;
+  std::size_t world_;
+  Variables variables_;
+};
+
+struct Keyed {
+  std::string key;
+  Template text;
+};
+
+class Planner {
+ public:
+  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec) {}
+
+  LaunchPlan run() {
+    LaunchPlan plan;
+    const Engine* engine = find_engine(spec_.engine());
+    if (engine == nullptr) report("engine", fmt::format("'{}' is not an engine of this release", spec_.engine()));
+    engine_known_ = engine != nullptr;
+    lay_ranks(plan);
+    if (plan.ranks.empty()) {
+      report("resources", "the placement has no rank");
+      return plan;
+    }
+    fill_environment(plan);
+    base_argv();
+    for (RankPlan& rank : plan.ranks) rank.argv = argv_;
+    // Without an engine there is no plan, but the other problems of the spec are worth knowing.
+    if (engine != nullptr) engine->launch(request_, plan);
+    fill_commands(plan);
+    fill_watching(plan, engine);
+    return plan;
+  }
+
+  [[nodiscard]] const std::vector<KeyedProblem>& problems() const { return problems_; }
+
+ private:
+  [[nodiscard]] RankValues::Variables variables() const { return engine_known_ ? RankValues::Variables::All : RankValues::Variables::Some; }
+
+  void report(std::string key, std::string message) {
+    if (reported_.insert(key).second) problems_.push_back({.key = std::move(key), .message = std::move(message)});
+  }
+
+  std::optional<Template> parse(const std::string& key, std::string_view text) {
+    auto parsed = Template::parse(text);
+    if (parsed) return std::move(*parsed);
+    report(key, std::move(parsed.error().message));
+    return std::nullopt;
+  }
+
+  std::string expand(const Keyed& keyed, const TemplateValues& values) {
+    auto text = keyed.text.expand(values, kStringBytesMax);
+    if (text) return std::move(*text);
+    report(keyed.key, std::move(text.error().message));
+    return {};
+  }
+
+  void lay_ranks(LaunchPlan& plan) {
+    const bool per_device = spec_.launch().per() != v1::LAUNCH_PER_ONCE;
+    for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
+      const NodeSlot& slot = request_.nodes[node];
+      for (std::uint32_t local = 0; local < slot.rank_count; ++local) {
+        RankPlan rank{.rank = slot.first_rank + local, .local_rank = local, .node = node};
+        if (per_device && local < slot.devices.size())
+          rank.devices = {slot.devices[local]};
+        else if (!per_device)
+          rank.devices = slot.devices;
+        plan.ranks.push_back(std::move(rank));
+      }
+    }
+    std::ranges::sort(plan.ranks, {}, &RankPlan::rank);
+  }
+
+  std::vector<std::pair<std::string, Keyed>> environment(const google::protobuf::Map<std::string, std::string>& from, const char* key) {
+    std::vector<std::pair<std::string, Keyed>> result;
+    for (const auto& [name, value] : from)
+      if (auto parsed = parse(fmt::format("{}.{}", key, name), value)) result.emplace_back(name, Keyed{fmt::format("{}.{}", key, name), std::move(*parsed)});
+    std::ranges::sort(result, {}, [](const auto& entry) { return entry.first; });
+    return result;
+  }
+
+  void fill_environment(LaunchPlan& plan) {
+    const auto user = environment(spec_.runtime().env(), "runtime.env");
+    const auto resume = request_.resuming() ? environment(spec_.resume().env(), "resume.env") : decltype(user){};
+    const std::string world = std::to_string(plan.ranks.size());
+    for (RankPlan& rank : plan.ranks) {
+      const RankValues values(request_, rank, plan.ranks.size(), RankValues::Variables::None);
+      Environment& env = rank.env;
+      put(env, "PYTHONUNBUFFERED", "1", "muster");
+      for (const auto& [name, keyed] : user) put(env, name.c_str(), expand(keyed, values), "runtime.env");
+      for (const auto& [name, keyed] : resume) put(env, name.c_str(), expand(keyed, values), "resume.env");
+      put_own(rank, world);
+    }
+  }
+
+  void put_own(RankPlan& rank, const std::string& world) {
+    const NodeSlot& node = request_.nodes[rank.node];
+    Environment& env = rank.env;
+    const std::string devices = fmt::format("{}", fmt::join(node.devices, ","));
+    put(env, "MUSTER_JOB_ID", request_.job_id, "muster");
+    put(env, "MUSTER_JOB_NAME", spec_.name(), "muster");
+    put(env, "MUSTER_ATTEMPT", std::to_string(request_.attempt), "muster");
+    put(env, "MUSTER_RANK", std::to_string(rank.rank), "muster");
+    put(env, "MUSTER_LOCAL_RANK", std::to_string(rank.local_rank), "muster");
+    put(env, "MUSTER_WORLD_SIZE", world, "muster");
+    put(env, "MUSTER_LOCAL_WORLD_SIZE", std::to_string(node.rank_count), "muster");
+    put(env, "MUSTER_NODE", node.name, "muster");
+    put(env, "MUSTER_NODE_RANK", std::to_string(rank.node), "muster");
+    put(env, "MUSTER_NODES", std::to_string(request_.nodes.size()), "muster");
+    put(env, "MUSTER_DEVICES", devices, "muster");
+    put(env, "MUSTER_MASTER_ADDR", request_.nodes.front().address, "muster");
+    put(env, "MUSTER_MASTER_PORT", std::to_string(request_.master_port), "muster");
+    put(env, "MUSTER_OUT", request_.out_dir, "muster");
+    put(env, "MUSTER_SAVE_DIR", request_.save_dir, "muster");
+    put(env, "MUSTER_RESUME_DIR", request_.resuming() ? request_.resume_dir : "", "muster");
+    put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "", "muster");
+    // The node's devices of this attempt, in order: the engine's local rank i then finds its own as number i.
+    const std::string& asked = spec_.resources().type();
+    const std::string& type = asked.empty() || asked == "auto" ? node.device_type : asked;
+    if (type == "nvidia") put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
+    if (type == "ascend") put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
+  }
+
+  void add_argv(std::string key, std::string text) {
+    keys_.push_back(std::move(key));
+    argv_.push_back(std::move(text));
+  }
+
+  // The command line, still with its templates.
+  void base_argv() {
+    const v1::LaunchSpec& launch = spec_.launch();
+    for (int i = 0; i < launch.run_size(); ++i) add_argv(fmt::format("launch.run[{}]", i), launch.run(i));
+    if (launch.run_size() == 0) {
+      const std::string& python = spec_.runtime().python();
+      const bool chosen = !python.empty() && python != "auto";
+      if (chosen || launch.script().ends_with(".py")) {
+        const std::string path = !chosen ? std::string(kPythonAuto) : python.find('/') == std::string::npos ? python : below_code(spec_, python);
+        add_argv("runtime.python", path);
+        add_argv("runtime.python", "-u");
+      }
+      add_argv("launch.script", below_code(spec_, launch.script()));
+    }
+    for (int i = 0; i < launch.args_size(); ++i) add_argv(fmt::format("launch.args[{}]", i), launch.args(i));
+    if (!request_.resuming()) return;
+    for (int i = 0; i < spec_.resume().args_size(); ++i) add_argv(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
+  }
+
+  std::vector<Keyed> compile(const std::vector<std::string>& argv) {
+    std::vector<Keyed> result;
+    for (std::size_t i = 0; i < argv.size(); ++i) {
+      const std::string& key = argv.size() == keys_.size() ? keys_[i] : "launch";
+      if (auto parsed = parse(key, argv[i])) result.push_back({.key = key, .text = std::move(*parsed)});
+    }
+    return result;
+  }
+
+  void fill_commands(LaunchPlan& plan) {
+    const std::string cwd_text = spec_.launch().cwd().empty() ? literal(code_root(spec_)) : below_code(spec_, spec_.launch().cwd());
+    const auto cwd = parse("launch.cwd", cwd_text);
+    std::vector<std::string> compiled_from = argv_;
+    std::vector<Keyed> compiled = compile(argv_);
+    for (RankPlan& rank : plan.ranks) {
+      if (rank.argv != compiled_from) {
+        compiled_from = rank.argv;
+        compiled = compile(compiled_from);
+      }
+      const RankValues values(request_, rank, plan.ranks.size(), variables());
+      rank.argv.clear();
+      std::size_t bytes = 0;
+      for (const Keyed& part : compiled) {
+        rank.argv.push_back(expand(part, values));
+        bytes += rank.argv.back().size() + 1 + sizeof(char*);
+        if (bytes > kProcessBytesMax) break;
+      }
+      if (cwd) rank.cwd = expand({.key = "launch.cwd", .text = *cwd}, values);
+      for (const auto& [name, value] : rank.env) bytes += name.size() + value.text.size() + 2 + sizeof(char*);
+      if (bytes > kProcessBytesMax) {
+        report("launch.args", fmt::format("arguments and environment of a rank are longer than {} bytes together", kProcessBytesMax));
+        return;
+      }
+      if (!problems_.empty()) return;  // the other ranks would only repeat them
+    }
+  }
+
+  static std::string engine_word(const Engine* engine, std::string_view Engine::*word) { return engine == nullptr ? "none" : std::string(engine->*word); }
+
+  void fill_watching(LaunchPlan& plan, const Engine* engine) {
+    v1::Watching& watching = plan.watching;
+    const v1::ObserveSpec& observe = spec_.observe();
+    watching.set_grammar(observe.grammar().empty() ? engine_word(engine, &Engine::grammar) : observe.grammar());
+    watching.set_step_regex(observe.step());
+    watching.set_loss_regex(observe.loss());
+    watching.set_total(observe.total());
+    watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
+    watching.set_save_dir(request_.save_dir);
+    watching.set_world_size(static_cast<std::uint32_t>(plan.ranks.size()));
+    watching.set_success_regex(spec_.success().regex());
+    if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
+    auto file = parse("success.file", spec_.success().file());
+    if (!file) return;
+    const std::string path =
+        expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), plan.ranks.size(), variables()));
+    watching.set_success_file(path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path));
+  }
+
+  const LaunchRequest& request_;
+  const v1::JobSpec& spec_;
+  bool engine_known_ = false;
+  std::vector<std::string> argv_, keys_;
+  std::vector<KeyedProblem> problems_;
+  std::unordered_set<std::string> reported_;
+};
+
+}  // namespace
+
+Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
+  Planner planner(request);
+  LaunchPlan plan = planner.run();
+  if (planner.problems().empty()) return plan;
+  const KeyedProblem& first = planner.problems().front();
+  return fail(ErrorCode::InvalidArgument, fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(), request.attempt, first.key, first.message));
+}
+
+std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
+  // The longest that a placement can make of it: every key filled in, on an attempt that resumes.
+  LaunchRequest request{.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 0};
+  request.nodes = {{.name = std::string(63, 'n'), .address = std::string(45, '1'), .devices = {0}, .first_rank = 0, .rank_count = 1}};
+  request.out_dir = "/" + std::string(1000, 'o');
+  request.save_dir = save_dir(spec, request.out_dir, request.attempt);
+  request.resume_dir = resume_dir(spec, request.out_dir, request.attempt);
+  Planner planner(request);
+  planner.run();
+  std::vector<KeyedProblem> problems = planner.problems();
+  if (auto dir = checkpoint_dir(spec, request.out_dir); !dir) problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
+  return problems;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,34 @@
+// A text with ${names}, read once and expanded for each rank. Pure. The closed list of names: template.cc.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace muster::engine {
+
+// What one rank's names stand for. Nothing: the name has no value here.
+class TemplateValues {
+ public:
+  virtual ~TemplateValues() = default;
+  [[nodiscard]] virtual Result<std::string> value(std::string_view name) const = 0;
+};
+
+class Template {
+ public:
+  static Result<Template> parse(std::string_view text);
+  // Errors: a name without a value, a result over `most` bytes.
+  [[nodiscard]] Result<std::string> expand(const TemplateValues& values, std::size_t most) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  struct Part {
+    std::string text;
+    bool name = false;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,132 @@
+#include "common/io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+
+#include "common/io/unique_fd.h"
+
+namespace muster::io {
+namespace {
+
+std::unexpected<Error> failed(const char* doing, const std::filesystem::path& path, int error) {
+  auto result = fail_errno(std::string(doing) + " '" + path.string() + "'", error);
+  if (error == ENOENT) result.error().code = ErrorCode::NotFound;
+  return result;
+}
+
+std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+  static std::atomic<unsigned> counter{0};
+  return path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()) + "." + std::to_string(counter++));
+}
+
+Result<void> sync_folder(const std::filesystem::path& path) {
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return failed("syncing", folder, errno);
+  return {};
+}
+
+// A whole temporary file beside `path`. On an error nothing is left.
+Result<std::filesystem::path> write_temporary(const std::filesystem::path& path, std::string_view bytes, Durable durable) {
+  auto temporary = temporary_beside(path);
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return failed("creating", temporary, errno);
+  std::size_t written = 0;
+  int error = write_all(fd.get(), bytes, written);
+  if (error == 0 && durable == Durable::Yes && ::fsync(fd.get()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    return failed("writing", path, error);
+  }
+  return temporary;
+}
+
+}  // namespace
+
+int write_all(int fd, std::string_view bytes, std::size_t& written) {
+  written = 0;
+  while (written < bytes.size()) {
+    const ssize_t count = ::write(fd, bytes.data() + written, bytes.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) return ENOSPC;
+    written += static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return failed("opening", path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
+  std::string bytes;
+  // Files of /proc say 0 bytes: read until the end, whatever stat says.
+  std::size_t room = static_cast<std::size_t>(status.st_size) + 1;
+  if (room < 4096) room = 4096;
+  for (std::size_t used = 0;;) {
+    if (used > most) return fail(ErrorCode::ResourceExhausted, "reading '" + path.string() + "': more than " + std::to_string(most) + " bytes");
+    if (room > most - used + 1) room = most - used + 1;
+    bytes.resize(used + room);
+    const ssize_t count = ::read(fd.get(), bytes.data() + used, room);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed("reading", path, errno);
+    used += static_cast<std::size_t>(count);
+    if (count == 0) {
+      bytes.resize(used);
+      return bytes;
+    }
+    room = used;
+    if (room < 4096) room = 4096;
+  }
+}
+
+Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes, Durable durable) {
+  auto temporary = write_temporary(path, bytes, durable);
+  if (!temporary) return fail(std::move(temporary.error()));
+  if (::rename(temporary->c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary->c_str());
+    return failed("replacing", path, error);
+  }
+  if (durable == Durable::Yes) return sync_folder(path);
+  return {};
+}
+
+Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes) {
+  auto temporary = write_temporary(path, bytes, Durable::No);
+  if (!temporary) return fail(std::move(temporary.error()));
+  // File systems without RENAME_NOREPLACE (NFS) get link(2) instead.
+  if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) return true;
+  int error = errno;
+  if (error == EINVAL || error == ENOSYS) error = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
+  ::unlink(temporary->c_str());
+  if (error == 0) return true;
+  if (error == EEXIST) return false;
+  return failed("creating", path, error);
+}
+
+Result<void> make_dirs(const std::filesystem::path& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) == 0) {
+    if (::chmod(path.c_str(), mode) != 0) return failed("setting the mode of", path, errno);
+    return {};
+  }
+  if (errno == ENOENT && path.has_parent_path() && path.parent_path() != path) {
+    if (auto parent = make_dirs(path.parent_path(), mode); !parent) return parent;
+    if (::mkdir(path.c_str(), mode) == 0) {
+      if (::chmod(path.c_str(), mode) != 0) return failed("setting the mode of", path, errno);
+      return {};
+    }
+  }
+  const int error = errno;
+  struct stat status {};
+  if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
+  return failed("making directory", path, error == EEXIST ? ENOTDIR : error);
+}
+
+}  // namespace muster::io

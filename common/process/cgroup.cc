@@ -1,0 +1,142 @@
+#include "common/process/cgroup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string>
+
+#include "common/io/file.h"
+
+namespace muster::process {
+namespace {
+
+constexpr long kCgroup2Magic = 0x63677270;
+
+bool is_cgroup2(const std::filesystem::path& path) {
+  struct statfs info {};
+  return ::statfs(path.c_str(), &info) == 0 && info.f_type == kCgroup2Magic;
+}
+
+std::unexpected<Error> failed(const char* doing, const std::filesystem::path& path, int error) {
+  return fail_errno(std::string(doing) + " cgroup '" + path.string() + "'", error);
+}
+
+// The number behind `key` and a blank at the start of a line.
+std::uint64_t value_of(const std::string& text, const std::string& key) {
+  for (std::size_t at = 0; at < text.size();) {
+    auto end = text.find('\n', at);
+    if (end == std::string::npos) end = text.size();
+    if (text.compare(at, key.size(), key) == 0 && text[at + key.size()] == ' ') {
+      std::uint64_t value = 0;
+      std::from_chars(text.data() + at + key.size() + 1, text.data() + end, value);
+      return value;
+    }
+    at = end + 1;
+  }
+  return 0;
+}
+
+Result<void> write_word(const std::filesystem::path& file, std::string_view word) {
+  const io::UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd || ::write(fd.get(), word.data(), word.size()) < 0) return fail_errno("writing '" + file.string() + "'", errno);
+  return {};
+}
+
+// Each pid in `group` and below it.
+template <class Visit>
+void each_pid(const std::filesystem::path& group, const Visit& visit) {
+  if (const auto text = io::read_file(group / "cgroup.procs", 16U << 20U)) {
+    for (const char *at = text->data(), *end = at + text->size(); at < end;) {
+      pid_t pid = 0;
+      at = std::from_chars(at, end, pid).ptr + 1;
+      if (pid > 0) visit(pid);
+    }
+  }
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(group, ignored)) {
+    if (entry.is_directory(ignored)) each_pid(entry.path(), visit);
+  }
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> cgroup2_root() {
+  for (const char* path : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+    if (is_cgroup2(path)) return path;
+  }
+  return std::nullopt;
+}
+
+Result<std::filesystem::path> own_cgroup() {
+  const auto root = cgroup2_root();
+  if (!root) return fail(ErrorCode::NotFound, "looking for cgroup v2: it is not mounted");
+  const auto text = io::read_file("/proc/self/cgroup", 65536);
+  if (!text) return fail(Error(text.error()));
+  const auto at = text->starts_with("0::") ? 0 : text->find("\n0::");
+  if (at == std::string::npos) return fail(ErrorCode::NotFound, "looking for cgroup v2: this process is in none");
+  const auto from = text->find("0::", at) + 3;
+  const auto path = text->substr(from, text->find('\n', from) - from);
+  return *root / std::filesystem::path(path).relative_path();
+}
+
+Result<Cgroup> Cgroup::make(const std::filesystem::path& path) {
+  if (!is_cgroup2(path.parent_path())) return fail(ErrorCode::NotFound, "making cgroup '" + path.string() + "': its parent is no cgroup v2 directory");
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failed("making", path, errno);
+  io::UniqueFd procs(::open((path / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  io::UniqueFd events(::open((path / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!procs || !events) return failed("opening", path, errno);
+  return Cgroup(path, std::move(procs), std::move(events));
+}
+
+Result<void> Cgroup::add(pid_t pid) const {
+  const auto word = std::to_string(pid);
+  if (::write(procs_.get(), word.data(), word.size()) < 0) return failed("joining", path_, errno);
+  return {};
+}
+
+Result<void> Cgroup::kill() const {
+  if (::access((path_ / "cgroup.kill").c_str(), W_OK) == 0) return write_word(path_ / "cgroup.kill", "1");
+  // Before Linux 5.14. A pid that was read and died could be a stranger's by now, but not while it still is in our group: each is
+  // looked up again in the moment of the kill by reading the file anew until nothing is in it (the caller waits for empty()).
+  each_pid(path_, [](pid_t pid) { ::kill(pid, SIGKILL); });
+  return {};
+}
+
+std::uint32_t Cgroup::count() const {
+  std::uint32_t count = 0;
+  each_pid(path_, [&count](pid_t) { ++count; });
+  return count;
+}
+
+Result<bool> Cgroup::empty() const {
+  // Through the descriptor that is polled: that read is what makes its POLLPRI go away.
+  std::string text(4096, '\0');
+  const ssize_t count = ::pread(events_.get(), text.data(), text.size(), 0);
+  if (count < 0) return failed("reading the events of", path_, errno);
+  text.resize(static_cast<std::size_t>(count));
+  return value_of(text, "populated") == 0;
+}
+
+std::uint64_t Cgroup::oom_kills() const {
+  const auto text = io::read_file(path_ / "memory.events", 65536);
+  return text ? value_of(*text, "oom_kill") : 0;
+}
+
+Result<void> Cgroup::remove() const {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+    if (!entry.is_directory(ignored)) continue;
+    auto below = Cgroup::make(entry.path());
+    if (!below) return fail(std::move(below.error()));
+    if (auto removed = below->remove(); !removed) return removed;
+  }
+  if (::rmdir(path_.c_str()) != 0 && errno != ENOENT) return failed("removing", path_, errno);
+  return {};
+}
+
+}  // namespace muster::process

@@ -1,0 +1,48 @@
+// cgroup v2, also where it is only mounted beside v1 (/sys/fs/cgroup/unified). A directory is made for an attempt, its processes are put in,
+// killed together and the directory is removed. Any thread. Where cgroups are missing or not ours, make() says so and the cookie does the work.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "common/base/error.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::process {
+
+// Where the v2 tree is mounted; nothing: nowhere.
+std::optional<std::filesystem::path> cgroup2_root();
+// The directory of this process in it.
+Result<std::filesystem::path> own_cgroup();
+
+class Cgroup {
+ public:
+  // Makes it (parents must be there) or takes it over when it exists.
+  static Result<Cgroup> make(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Open for writing "0" by a child between fork and exec: that puts the writer in.
+  [[nodiscard]] int procs_fd() const { return procs_.get(); }
+  // Readable as POLLPRI when `populated` changes.
+  [[nodiscard]] int events_fd() const { return events_.get(); }
+  Result<void> add(pid_t pid) const;
+  // SIGKILL to all in it and below, also those just being forked: cgroup.kill, or a loop over cgroup.procs before Linux 5.14.
+  Result<void> kill() const;
+  [[nodiscard]] std::uint32_t count() const;
+  Result<bool> empty() const;
+  // 0 where the memory controller is not in this tree.
+  [[nodiscard]] std::uint64_t oom_kills() const;
+  // It and the (empty) groups that the ranks made below it.
+  Result<void> remove() const;
+
+ private:
+  Cgroup(std::filesystem::path path, io::UniqueFd procs, io::UniqueFd events) : path_(std::move(path)), procs_(std::move(procs)), events_(std::move(events)) {}
+  std::filesystem::path path_;
+  io::UniqueFd procs_;
+  io::UniqueFd events_;
+};
+
+}  // namespace muster::process

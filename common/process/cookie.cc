@@ -1,0 +1,152 @@
+#include "common/process/cookie.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+namespace muster::process {
+namespace {
+
+constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
+constexpr long kLookAgainNs = 1'000'000;             // an exec takes less; a longer one is met by the next look
+
+enum class Look : std::uint8_t { Carries, Clean, Empty };
+
+// Whether "\0NAME=value\0" is in the environment. `room` is reused from process to process.
+Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room) {
+  char path[sizeof(dirent::d_name) + 16];
+  std::snprintf(path, sizeof path, "%s/environ", pid);
+  const io::UniqueFd fd(::openat(proc, path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return Look::Clean;  // gone, or not ours to look into
+  std::size_t used = 0;
+  for (;;) {
+    if (room.size() - used < 4096) room.resize(room.size() * 2);
+    const ssize_t count = ::read(fd.get(), room.data() + used, room.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Look::Clean;
+    if (count == 0) break;
+    used += static_cast<std::size_t>(count);
+  }
+  if (used == 0) return Look::Empty;
+  const char* const end = room.data() + used;
+  for (const char* at = room.data(); at < end;) {
+    const auto* hit = static_cast<const char*>(::memmem(at, static_cast<std::size_t>(end - at), wanted.data(), wanted.size()));
+    if (hit == nullptr) return Look::Clean;
+    const char* behind = hit + wanted.size();
+    if ((hit == room.data() || hit[-1] == '\0') && (behind == end || *behind == '\0')) return Look::Carries;
+    at = hit + 1;
+  }
+  return Look::Clean;
+}
+
+// An environment that read empty has these reasons: a kernel thread, a zombie, a program started with none, or one that was in the middle of its
+// exec or exit. Of the last two it is not known what it carries, also when the exec is over by now: its environment must be read again.
+bool in_between(const ProcStat& stat) {
+  const bool started_with_none = stat.env_end != 0 && stat.env_start == stat.env_end;
+  return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' && !started_with_none;
+}
+
+}  // namespace
+
+Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (proc == nullptr) return fail_errno("opening '/proc'", errno);
+  const std::string wanted = std::string(name) + "=" + std::string(value);
+  std::string room(16384, '\0');
+  CookieScan scan;
+  const pid_t own = ::getpid();
+  while (const dirent* entry = ::readdir(proc.get())) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room);
+    if (look == Look::Clean) continue;
+    const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (pid == own) continue;
+    const auto stat = read_stat(pid);
+    if (!stat) continue;
+    if (look == Look::Carries) {
+      if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+    } else if (in_between(*stat) && stat->start_time >= since) {
+      ++scan.unsettled;
+    }
+  }
+  return scan;
+}
+
+Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since) {
+  io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!epoll || !timer) return fail_errno("starting a sweep", errno);
+  epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0) return fail_errno("starting a sweep", errno);
+  return CookieSweep(std::move(name), std::move(value), since, std::move(epoll), std::move(timer));
+}
+
+Result<CookieSweep::Progress> CookieSweep::step() {
+  std::uint64_t ticks = 0;
+  (void)!::read(timer_.get(), &ticks, sizeof ticks);
+  std::erase_if(waiting_, [](const io::UniqueFd& fd) {
+    pollfd poll{.fd = fd.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&poll, 1, 0) == 1;
+  });
+  for (int clean = 0; clean < 2;) {
+    auto scan = scan_cookie(name_, value_, since_);
+    if (!scan) return fail(std::move(scan.error()));
+    bool fresh = false;
+    for (const auto& process : scan->found) {
+      if (killed_.contains(process)) continue;  // dies, and is waited for
+      auto pidfd = Pidfd::open(process);
+      if (!pidfd) continue;  // gone by itself
+      if (auto sent = pidfd->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) return fail(std::move(sent.error()));
+      killed_.insert(process);
+      fresh = true;
+      epoll_event event{.events = EPOLLIN, .data = {.fd = pidfd->fd()}};
+      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd->fd(), &event) != 0) return fail_errno("waiting for a killed process", errno);
+      waiting_.emplace_back(pidfd->release());
+    }
+    if (fresh) {
+      clean = 0;  // what it may have forked meanwhile is met by the next look
+      continue;
+    }
+    if (!scan->found.empty() || !waiting_.empty() || scan->unsettled > 0) {
+      if (scan->unsettled > 0 || waiting_.empty()) {
+        const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kLookAgainNs}};
+        ::timerfd_settime(timer_.get(), 0, &again, nullptr);
+      }
+      return Progress::Waiting;
+    }
+    ++clean;
+  }
+  return Progress::Done;
+}
+
+Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value, int timeout_ms) {
+  auto sweep = CookieSweep::start(name, value);
+  if (!sweep) return fail(std::move(sweep.error()));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    auto progress = sweep->step();
+    if (!progress) return fail(std::move(progress.error()));
+    if (*progress == CookieSweep::Progress::Done) return sweep->killed();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (left <= 0) {
+      std::string pids;
+      if (const auto scan = scan_cookie(name, value)) {
+        for (const auto& process : scan->found) pids += " " + std::to_string(process.pid);
+      }
+      return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " + std::to_string(timeout_ms) + " ms:" + pids);
+    }
+    pollfd poll{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
+    ::poll(&poll, 1, static_cast<int>(left));
+  }
+}
+
+}  // namespace muster::process

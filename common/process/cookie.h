@@ -1,0 +1,55 @@
+// Finds processes by a variable in their environment (/proc/PID/environ) and sweeps them. How muster proves that nothing of an attempt is
+// left without cgroups and without being root: a process that left its session, its group and its parent still has its environment.
+// A process between fork and exec has its parent's, so it is found too. One in the middle of its exec has none for a moment:
+// that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors.
+// Cannot see: a process that emptied its own environment (the worker finds those as its descendants), or one of another user when we are not root.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/io/unique_fd.h"
+#include "common/process/identity.h"
+#include "common/process/pidfd.h"
+
+namespace muster::process {
+
+struct CookieScan {
+  std::vector<ProcessId> found;  // living; the caller itself and zombies are not among them
+  std::uint32_t unsettled = 0;   // in the middle of an exec: look again
+};
+// Processes with NAME=value, the whole value. `since`: start time (ProcessId) of the process that gave the cookie out, if known: what is older
+// cannot carry it, so that a stranger who hangs in his exit does not keep us waiting.
+Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since = 0);
+
+// Kills them all, until two successive scans find none. For a loop that may not block: step(), then wait until fd() is readable
+// (epoll, asio), step() again, until Done. Owned by one strand. Never gives up by itself: a process in uninterruptible sleep keeps it waiting,
+// because "swept" must be true.
+class CookieSweep {
+ public:
+  enum class Progress : std::uint8_t { Waiting, Done };
+
+  static Result<CookieSweep> start(std::string name, std::string value, std::uint64_t since = 0);
+  Result<Progress> step();
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  [[nodiscard]] std::uint32_t killed() const { return static_cast<std::uint32_t>(killed_.size()); }
+
+ private:
+  CookieSweep(std::string name, std::string value, std::uint64_t since, io::UniqueFd epoll, io::UniqueFd timer)
+      : name_(std::move(name)), value_(std::move(value)), since_(since), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
+  std::string name_;
+  std::string value_;
+  std::uint64_t since_;
+  io::UniqueFd epoll_;  // holds timer_ and a pidfd for each process that was killed and has not gone yet
+  io::UniqueFd timer_;
+  std::vector<io::UniqueFd> waiting_;
+  std::set<ProcessId> killed_;
+};
+
+// The same, blocking, for tests and tools: the number killed; TimedOut with what is left.
+Result<std::uint32_t> sweep_cookie(const std::string& name, const std::string& value, int timeout_ms);
+
+}  // namespace muster::process

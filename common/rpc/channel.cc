@@ -1,0 +1,92 @@
+#include "common/rpc/channel.h"
+
+#include <charconv>
+
+namespace muster::rpc {
+namespace {
+
+constexpr int kKeepaliveTimeMs = 5'000;
+constexpr int kKeepaliveTimeoutMs = 3'000;
+constexpr std::size_t kSocketPathMax = 107;   // sun_path, with its end
+
+bool same(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+bool is_unix(std::string_view address) { return address.starts_with("unix:"); }
+
+bool is_loopback(std::string_view address) {
+  if (is_unix(address)) return true;
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host.starts_with("127.") || host == "[::1]";
+}
+
+Result<void> check_address(std::string_view address) {
+  const std::string named = "'" + std::string(address) + "'";
+  if (is_unix(address)) {
+    const std::string_view path = address.substr(5);
+    if (!path.starts_with('/')) return fail(ErrorCode::InvalidArgument, "address " + named + ": the path of a unix socket must be absolute (unix:/path)");
+    if (path.size() > kSocketPathMax) {
+      return fail(ErrorCode::InvalidArgument, "address " + named + ": the path has " + std::to_string(path.size()) +
+                                                  " bytes, a unix socket takes 107; choose a shorter state directory, or listen on 127.0.0.1:0");
+    }
+    return {};
+  }
+  const std::size_t colon = address.rfind(':');
+  unsigned port = 0;
+  if (colon == std::string_view::npos || colon == 0) return fail(ErrorCode::InvalidArgument, "address " + named + ": neither unix:/path nor host:port");
+  const char* end = address.data() + address.size();
+  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
+  if (error != std::errc() || rest != end || port > 65'535) {
+    return fail(ErrorCode::InvalidArgument, "address " + named + ": what follows the last ':' is not a port (0..65535)");
+  }
+  return {};
+}
+
+std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);   // in truth: how long one attempt to connect may take
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);              // a proxy variable in a user's environment must not capture loopback
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void authorize(grpc::ClientContext& context, const std::string& token) {
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+}
+
+void tune_server(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);      // a second daemon on the port must fail, not share it
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+}
+
+grpc::Status check_caller(const grpc::CallbackServerContext& context, const std::string& expected_token) {
+  if (context.peer().starts_with("unix")) return grpc::Status::OK;
+  if (expected_token.empty()) return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: this address needs a token, and the controller has none; it is a bug"};
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) {
+    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: no token was sent; name the cluster's token file (--token-file or MUSTER_TOKEN_FILE)"};
+  }
+  if (!same(std::string_view(found->second.data(), found->second.size()), "Bearer " + expected_token)) {
+    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: the token is not this cluster's; check --token-file or MUSTER_TOKEN_FILE"};
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace muster::rpc

@@ -1,0 +1,40 @@
+// Channels to a controller and what a call over them needs. Addresses are `unix:/abs/path` or `host:port`. There is no TLS yet: a token travels
+// only over a unix socket or loopback, unless the operator said otherwise to the daemon that listens.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
+
+namespace muster::rpc {
+
+struct Endpoint {
+  std::string address;
+  std::string token;                     // empty: none needed (a unix socket is guarded by its mode)
+};
+
+// Of `unix:/abs/path` or `host:port`; the text says what is wrong with it.
+Result<void> check_address(std::string_view address);
+[[nodiscard]] bool is_unix(std::string_view address);
+[[nodiscard]] bool is_loopback(std::string_view address);   // unix sockets count
+
+// A connection of its own (two channels to one address never share one). A dead peer is noticed within 8 s even when nothing is sent;
+// reconnects back off from 50 ms to 2 s.
+std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint);
+
+// `authorization: Bearer <token>`; nothing when the token is empty. Once a call, before it starts.
+void authorize(grpc::ClientContext& context, const std::string& token);
+
+// The server's half of keepalive, and its message limits.
+void tune_server(grpc::ServerBuilder& builder);
+
+// OK, or UNAUTHENTICATED with a sentence. Peers on a unix socket need no token. Compared in constant time.
+grpc::Status check_caller(const grpc::CallbackServerContext& context, const std::string& expected_token);
+
+inline constexpr int kMessageBytesMax = 16 << 20;
+
+}  // namespace muster::rpc

@@ -1,0 +1,54 @@
+#include "common/rpc/status.h"
+
+namespace muster::rpc {
+namespace {
+
+grpc::StatusCode to_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument: return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorCode::Unsatisfiable: return grpc::StatusCode::FAILED_PRECONDITION;
+    case ErrorCode::NotFound: return grpc::StatusCode::NOT_FOUND;
+    case ErrorCode::NotAllowed: return grpc::StatusCode::PERMISSION_DENIED;
+    case ErrorCode::Conflict: return grpc::StatusCode::ABORTED;
+    case ErrorCode::Unreachable: return grpc::StatusCode::UNAVAILABLE;
+    case ErrorCode::TimedOut: return grpc::StatusCode::DEADLINE_EXCEEDED;
+    case ErrorCode::ResourceExhausted: return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case ErrorCode::DataLoss: return grpc::StatusCode::DATA_LOSS;
+    case ErrorCode::Unsupported: return grpc::StatusCode::UNIMPLEMENTED;
+    case ErrorCode::Io: return grpc::StatusCode::UNKNOWN;
+    case ErrorCode::Internal: return grpc::StatusCode::INTERNAL;
+  }
+  return grpc::StatusCode::INTERNAL;
+}
+
+ErrorCode to_error_code(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT: return ErrorCode::InvalidArgument;
+    case grpc::StatusCode::FAILED_PRECONDITION: return ErrorCode::Unsatisfiable;
+    case grpc::StatusCode::NOT_FOUND:
+    case grpc::StatusCode::OUT_OF_RANGE: return ErrorCode::NotFound;
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::UNAUTHENTICATED: return ErrorCode::NotAllowed;
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::ALREADY_EXISTS: return ErrorCode::Conflict;
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::CANCELLED: return ErrorCode::Unreachable;
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return ErrorCode::TimedOut;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return ErrorCode::ResourceExhausted;
+    case grpc::StatusCode::DATA_LOSS: return ErrorCode::DataLoss;
+    case grpc::StatusCode::UNIMPLEMENTED: return ErrorCode::Unsupported;
+    case grpc::StatusCode::UNKNOWN: return ErrorCode::Io;
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::OK:
+    case grpc::StatusCode::DO_NOT_USE: return ErrorCode::Internal;
+  }
+  return ErrorCode::Internal;
+}
+
+}  // namespace
+
+grpc::Status to_status(const Error& error) { return {to_code(error.code), error.message}; }
+
+Error to_error(const grpc::Status& status) { return {.code = to_error_code(status.error_code()), .message = status.error_message()}; }
+
+}  // namespace muster::rpc

@@ -1,0 +1,95 @@
+// The appended files of a run directory: `events` (the worker's) and `mark` (the agent's). One writer each, any number of readers;
+// a reader remembers how far it came and gets only what is new. Any thread; blocking.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/base/time.h"
+#include "common/io/frames.h"
+#include "common/rundir/layout.h"
+#include "muster/rundir/v1/rundir.pb.h"
+
+namespace muster::rundir {
+
+// Records `record` is stamped with.
+struct Stamp {
+  Now now;
+  BootId boot;
+};
+
+template <class Record>
+class LogWriter {
+ public:
+  // Makes the file if it is not there, cuts off a torn tail.
+  static Result<LogWriter> open(const std::filesystem::path& path) {
+    auto frames = io::FrameWriter::open(path);
+    if (!frames) return fail(std::move(frames.error()));
+    return LogWriter(std::move(*frames));
+  }
+  // All in one write; on an error none is in the file.
+  Result<void> append(const std::vector<Record>& records) {
+    std::vector<std::string> payloads;
+    payloads.reserve(records.size());
+    for (const auto& record : records) payloads.push_back(record.SerializeAsString());
+    return frames_.append(payloads);
+  }
+  Result<void> append(const Record& record) { return frames_.append(record.SerializeAsString()); }
+  // Room for that many bytes, so that a full disk stops nothing.
+  void reserve(std::uint64_t bytes) { frames_.reserve(bytes); }
+
+ private:
+  explicit LogWriter(io::FrameWriter frames) : frames_(std::move(frames)) {}
+  io::FrameWriter frames_;
+};
+
+template <class Record>
+class LogReader {
+ public:
+  explicit LogReader(std::filesystem::path path) : path_(std::move(path)) {}
+  // What is new since the last call; a file that is not there yet has nothing. A torn tail is met again by the next call. Behind damage
+  // nothing can be read any more: damaged() stays true.
+  Result<std::vector<Record>> read() {
+    std::vector<Record> records;
+    for (bool more = !damaged_; more;) {
+      auto read = io::read_frames(path_, offset_);
+      if (!read) return fail(std::move(read.error()));
+      for (const auto& frame : read->frames) {
+        Record record;
+        if (!record.ParseFromString(frame)) {
+          damaged_ = true;
+          return records;
+        }
+        records.push_back(std::move(record));
+      }
+      offset_ = read->next;
+      damaged_ = read->tail == io::Tail::Damaged;
+      more = read->more && !damaged_;
+    }
+    return records;
+  }
+  [[nodiscard]] bool damaged() const { return damaged_; }
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  std::uint64_t offset_ = 0;
+  bool damaged_ = false;
+};
+
+using EventWriter = LogWriter<v1::Event>;  // on RunLayout::events()
+using EventReader = LogReader<v1::Event>;
+using MarkWriter = LogWriter<v1::Mark>;  // on RunLayout::mark()
+using MarkReader = LogReader<v1::Mark>;
+
+// Empty records with the stamp in.
+v1::Event stamped_event(const Stamp& stamp);
+v1::Mark stamped_mark(const Stamp& stamp);
+WallTime wall_time(const v1::Event& event);
+WallTime wall_time(const v1::Mark& mark);
+
+}  // namespace muster::rundir

@@ -1,0 +1,152 @@
+#include "common/spec/key_table.h"
+
+#include <algorithm>
+#include <array>
+
+namespace muster::spec {
+namespace {
+
+using enum KeyKind;
+
+constexpr auto kRows = std::to_array<KeyRow>({
+    // clang-format off
+    {"name", Text, "", "a-z 0-9 . _ -, at most 63 characters", "", "what people call the job; unique among live jobs"},
+    {"description", Text, "\"\"", "text, at most 1024 bytes", "", "a sentence for people"},
+    {"labels", TextMap, "{}", "NAME: text, at most 64", "", "for people and filters; muster reads nothing into them"},
+    {"compat", Choice, "none", "none", "modelarts", "variables of another platform"},
+    {"engine", Choice, "", "torch | command", "mindformers | megatron | mindspeed-mm", "what is run: decides the variables, how progress is read and what a whole checkpoint is"},
+
+    {"code", Section, "", "", "", "the program's files"},
+    {"code.from", Special, ".", "a directory", "", "directory of the code, relative to the spec's; used in place, so every node must have it"},
+    {"code.at", Special, "auto", "auto | an absolute directory", "", "directory of the code on every node, used in place"},
+    {"code.exclude", Later, "[]", "", "", "files that a snapshot leaves out"},
+    {"code.patches", Later, "[]", "", "", "patches put on the snapshot"},
+    {"code.parts", Later, "[]", "", "", "further trees beside it"},
+
+    {"runtime", Section, "", "", "", "what the ranks run in"},
+    {"runtime.image", Later, "null", "", "", "container image"},
+    {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: /usr/bin/python3, else python3 on PATH"},
+    {"runtime.setup", Later, "[]", "", "", "commands before the start"},
+    {"runtime.requirements", Later, "auto", "", "", "Python packages to install at the start"},
+    {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in"},
+    {"runtime.mounts", Later, "[]", "", "", "directories of the node inside the container"},
+    {"runtime.user", Text, "submitter", "submitter", "", "whom the ranks run as; submitter: the user of the node's agent"},
+    {"runtime.limits", Section, "", "", "", "limits of a rank's process; raising one without the right to is a warning"},
+    {"runtime.limits.nofile", Special, "1048576", "1..1048576 | null", "", "open files; null: as the system has it"},
+    {"runtime.limits.memlock", Special, "unlimited", "a size | unlimited | null", "", "memory that may be locked; null: as the system has it"},
+
+    {"launch", Section, "", "", "", "what is started, and how often"},
+    {"launch.per", Choice, "rank", "rank | once", "node", "rank: a process a device; once: one in all, on the first node"},
+    {"launch.run", Special, "null", "text, split like a shell's words | list of words", "", "the whole command; else launch.script and launch.args"},
+    {"launch.script", Text, "auto", "a path, below the code directory unless absolute", "", "the program; *.py is run as `python -u SCRIPT`; auto: none, launch.run says what to run"},
+    {"launch.config", Later, "null", "", "", "the engine's own configuration file"},
+    {"launch.mode", Choice, "train", "train", "finetune | eval | predict | strategy", "what the engine is asked for"},
+    {"launch.launcher", Choice, "auto", "auto", "ranktable | msrun | env", "how ranks find each other"},
+    {"launch.adopt", Choice, "auto", "auto | off", "", "answer a torchrun or msrun inside the script (per: node)"},
+    {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in"},
+    {"launch.patch", Later, "{}", "", "", "changes to configuration files, on a copy"},
+    {"launch.vars", Later, "{}", "", "", "NAME= assignments replaced in a copy of the script"},
+    {"launch.cwd", Text, "auto", "auto | a path, below the code directory unless absolute", "", "working directory of every rank; auto: the code directory"},
+    {"launch.lockstep", Special, "auto", "auto | true | no", "", "ranks advance only together, so that one stopped rank stops all; auto: torch yes, command no"},
+
+    {"resources", Section, "", "", "", "nodes and devices"},
+    {"resources.nodes", Number, "1", "1..65536", "", "how many nodes", 1, 65536},
+    {"resources.devices", Special, "8", "1..1024 | \"[4,8)\" | [0,2]", "", "devices of every node: how many, or which (1 with launch.per: once)"},
+    {"resources.type", Choice, "auto", "auto | cpu | ascend | nvidia", "", "kind of device; auto: what the nodes have"},
+    {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any"},
+    {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels"},
+    {"resources.rank_table", Later, "null", "", "", "a rank table of one's own"},
+    {"resources.spares", Later, "0", "", "", "nodes kept ready beside the job's"},
+    {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
+
+    {"network", Section, "", "", "", "how ranks reach each other"},
+    {"network.interface", Text, "auto", "auto", "", "network interface of the training traffic; auto: the one of the node's address"},
+    {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range"},
+
+    {"inputs", Later, "{}", "", "", "data brought to the nodes before the start"},
+
+    {"start", Section, "", "", "", "weights or a run to start from"},
+    {"start.from", Later, "none", "", "", "where they are"},
+    {"start.as", Later, "weights", "", "", "what to take over"},
+    {"start.step", Later, "latest", "", "", "which step"},
+    {"start.reshard", Later, "auto", "", "", "fit it to another number of ranks"},
+
+    {"checkpoint", Section, "", "", "", "where checkpoints go"},
+    {"checkpoint.dir", Special, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints"},
+    {"checkpoint.storage", Later, "auto", "", "", "whether all nodes see the same files"},
+    {"checkpoint.keep", Later, "engine", "", "", "how many are kept"},
+    {"checkpoint.mirror", Later, "0", "", "", "copies on other nodes"},
+
+    {"resume", Special, "auto", "auto | none | {args: , env: }", "", "what changes on an attempt that goes on from a checkpoint; none: every attempt starts from the beginning"},
+    {"resume.args", Special, "\"\"", "as launch.args", "", "arguments put behind launch.args"},
+    {"resume.env", TextMap, "{}", "as runtime.env", "", "variables over runtime.env"},
+    {"resume.drop", Later, "[]", "", "", "arguments left out"},
+    {"resume.patch", Later, "{}", "", "", "changes to configuration files"},
+    {"resume.vars", Later, "{}", "", "", "NAME= assignments"},
+
+    {"outputs", Section, "", "", "", "where results are copied to"},
+    {"outputs.to", Later, "null", "", "", "object store or directory"},
+    {"outputs.every", Later, "{steps: 500}", "", "", "how often"},
+    {"outputs.logs_to", Later, "null", "", "", "where logs are copied to"},
+    {"outputs.include", Later, "[]", "", "", "which files"},
+
+    {"observe", Section, "", "", "", "how progress is seen"},
+    {"observe.profile", Later, "false", "", "", "record a profile"},
+    {"observe.dump", Later, "null", "", "", "dump tensors"},
+    {"observe.plog", Later, "auto", "", "", "collect the device's own logs"},
+    {"observe.progress", Special, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: Megatron's, else `step N/M loss X`"},
+    {"observe.progress.step", Special, "null", "a regular expression (RE2) with one group, the step", "", "which lines tell a step"},
+    {"observe.progress.loss", Special, "null", "a regular expression (RE2) with one group, the loss", "", "the loss, on the same line"},
+    {"observe.progress.total", Special, "null", "a number | a regular expression (RE2) with one group", "", "the last step"},
+
+    {"success", Special, "auto", "auto | exit0 | {regex: RE} | {file: PATH}", "", "when the job has succeeded; auto: every rank ended with status 0"},
+    {"success.regex", Special, "null", "a regular expression (RE2)", "", "status 0 everywhere, and a line of some rank's log matches"},
+    {"success.file", Special, "null", "a path, below ${out} unless absolute", "", "status 0 everywhere, and this file is there"},
+
+    {"checks", Later, "[devices, disk, clock, link, env]", "", "", "what is checked before the start"},
+
+    {"recovery", Section, "", "", "", "what happens after a failure"},
+    {"recovery.max_restarts", Number, "20", "0..100000", "", "how often the job may be started again within the window", 0, 100'000},
+    {"recovery.window", Duration, "24h", "a duration, 1s..365d", "", "older restarts are no longer counted"},
+    {"recovery.hang_timeout", Later, "auto", "", "", "how long without a step is a hang"},
+    {"recovery.orphan_grace", Duration, "30m", "a duration, 1s..7d", "", "how long ranks run on without a controller"},
+    {"recovery.stop_grace", Duration, "10s", "a duration, 0..1h", "", "between SIGTERM and SIGKILL"},
+    {"recovery.avoid_failed_node", Later, "true", "", "", "start again elsewhere"},
+    {"recovery.on", Later, "{}", "", "", "answers by class of failure"},
+
+    {"schedule", Section, "", "", "", "when the job runs"},
+    {"schedule.queue", Later, "default", "", "", "which queue"},
+    {"schedule.priority", Later, "50", "", "", "who goes first"},
+    {"schedule.time_limit", Later, "none", "", "", "longest run"},
+    {"schedule.after", Later, "[]", "", "", "jobs that must have ended"},
+
+    {"notify", Later, "[]", "", "", "whom to tell"},
+    {"stages", Later, "{}", "", "", "a chain of jobs in one spec"},
+    // clang-format on
+});
+
+}  // namespace
+
+std::span<const KeyRow> key_table() { return kRows; }
+
+const KeyRow* find_key(std::string_view key) {
+  const auto found = std::ranges::find(kRows, key, &KeyRow::key);
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+std::vector<const KeyRow*> keys_below(std::string_view section) {
+  std::vector<const KeyRow*> result;
+  for (const KeyRow& row : kRows) {
+    const std::size_t dot = row.key.rfind('.');
+    const std::string_view parent = dot == std::string_view::npos ? std::string_view{} : row.key.substr(0, dot);
+    if (parent == section) result.push_back(&row);
+  }
+  return result;
+}
+
+std::string_view leaf(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string_view::npos ? key : key.substr(dot + 1);
+}
+
+}  // namespace muster::spec

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "common/spec/read_spec.h"
+#include "common/spec/values.h"
+
+namespace muster::spec {
+namespace {
+
+// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name, dots and all.
+std::vector<std::string> path_of(std::string_view key) {
+  std::vector<std::string> path;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t dot = key.find('.', at);
+    path.emplace_back(key.substr(at, dot == std::string_view::npos ? dot : dot - at));
+    if (dot == std::string_view::npos) return path;
+    at = dot + 1;
+    const KeyRow* row = find_key(key.substr(0, dot));
+    if (row != nullptr && row->kind == KeyKind::TextMap) {
+      path.emplace_back(key.substr(at));
+      return path;
+    }
+  }
+}
+
+void put(Node& root, const std::vector<std::string>& path, Node value) {
+  Node* node = &root;
+  for (const std::string& name : path) {
+    if (node->kind != Node::Kind::Map) *node = Node{.kind = Node::Kind::Map, .line = node->line, .column = node->column};
+    node = &node->at(name);
+  }
+  *node = std::move(value);
+}
+
+}  // namespace
+
+void apply_overrides(Node& root, const ParseOptions& options, std::vector<Problem>& problems) {
+  for (const auto& [key, text] : options.set) {
+    const auto path = path_of(key);
+    bool named = true;
+    for (const std::string& name : path) named = named && !name.empty();
+    if (!named || path.size() > kDepthMax) {
+      problems.push_back({.key = "--set", .message = fmt::format("'{}' is not the name of a key (KEY.KEY=VALUE)", shown(key))});
+      continue;
+    }
+    Tree value = read_tree(text, false);
+    for (Problem& problem : value.problems) problems.push_back({.key = shown(key), .message = std::move(problem.message)});
+    if (value.problems.empty()) put(root, path, std::move(value.root));
+  }
+  for (const auto& [name, text] : options.env) put(root, {"runtime", "env", name}, Node{.kind = Node::Kind::Scalar, .text = text, .quoted = true});
+}
+
+}  // namespace muster::spec

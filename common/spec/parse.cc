@@ -1,0 +1,57 @@
+#include "common/spec/parse.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+
+#include "common/spec/read_spec.h"
+
+namespace muster::spec {
+
+Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
+  Parsed result;
+  Tree tree = read_tree(text, true);
+  result.problems = std::move(tree.problems);
+  if (tree.root.kind == Node::Kind::Null && !result.problems.empty()) return result;  // nothing behind a syntax error is worth a guess
+  apply_overrides(tree.root, options, result.problems);
+
+  SpecReader reader(options, result.spec);
+  reader.read(tree.root);
+  if (tree.root.kind == Node::Kind::Map) {
+    if (result.spec.code().at().empty()) result.spec.mutable_code()->set_at(options.base_dir);  // the default of code.from
+    for (Problem& problem : complete(result.spec))
+      if (!reader.spoiled(problem.key)) result.problems.push_back(reader.placed(std::move(problem)));
+  }
+  std::ranges::move(reader.problems(), std::back_inserter(result.problems));
+  std::ranges::stable_sort(result.problems, {}, [](const Problem& problem) { return std::pair(problem.line, problem.column); });
+  if (result.problems.size() > kProblemsMax) result.problems.resize(kProblemsMax);
+  return result;
+}
+
+std::string format(std::span<const Problem> problems, std::string_view file) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (problem.line > 0) text += fmt::format("{}:{}:{}: ", file, problem.line, problem.column);
+    if (!problem.key.empty()) text += fmt::format("{}: ", problem.key);
+    text += problem.message;
+    text += '\n';
+  }
+  return text;
+}
+
+std::string spec_hash(const v1::JobSpec& spec) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps in key order
+    spec.SerializeToCodedStream(&coded);
+  }
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace muster::spec

@@ -1,0 +1,268 @@
+#include "common/spec/read_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "common/engine/text.h"
+#include "common/spec/values.h"
+
+namespace muster::spec {
+namespace {
+
+void set_duration(google::protobuf::Duration& to, Duration value) {
+  to.set_seconds(value.count() / 1'000'000'000);
+  to.set_nanos(static_cast<std::int32_t>(value.count() % 1'000'000'000));
+}
+
+// --- where the values of simple rows go --------------------------------------------------------------------------------------------------
+using SetText = void (*)(v1::JobSpec&, const std::string&);
+const std::map<std::string_view, SetText>& text_setters() {
+  static const std::map<std::string_view, SetText> setters = {
+      {"name", [](v1::JobSpec& spec, const std::string& text) { spec.set_name(text); }},
+      {"description", [](v1::JobSpec& spec, const std::string& text) { spec.set_description(text); }},
+      {"compat", [](v1::JobSpec&, const std::string&) {}},
+      {"engine", [](v1::JobSpec& spec, const std::string& text) { spec.set_engine(text); }},
+      {"runtime.python", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_python(text); }},
+      {"runtime.user", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},
+      {"launch.per",
+       [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_per(text == "once" ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK); }},
+      {"launch.script", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_script(text == "auto" ? "" : text); }},
+      {"launch.mode", [](v1::JobSpec&, const std::string&) {}},
+      {"launch.launcher", [](v1::JobSpec&, const std::string&) {}},
+      {"launch.adopt", [](v1::JobSpec&, const std::string&) {}},
+      {"launch.cwd", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_cwd(text == "auto" ? "" : text); }},
+      {"resources.type", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_resources()->set_type(text); }},
+      {"network.interface", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_network()->set_interface(text); }},
+  };
+  return setters;
+}
+
+using SetNumber = void (*)(v1::JobSpec&, std::uint32_t);
+const std::map<std::string_view, SetNumber>& number_setters() {
+  static const std::map<std::string_view, SetNumber> setters = {
+      {"resources.nodes", [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_resources()->set_nodes(value); }},
+      {"recovery.max_restarts", [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_recovery()->set_max_restarts(value); }},
+  };
+  return setters;
+}
+
+using SetDuration = void (*)(v1::JobSpec&, Duration);
+const std::map<std::string_view, SetDuration>& duration_setters() {
+  static const std::map<std::string_view, SetDuration> setters = {
+      {"recovery.window", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_window(), value); }},
+      {"recovery.orphan_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_orphan_grace(), value); }},
+      {"recovery.stop_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_stop_grace(), value); }},
+  };
+  return setters;
+}
+
+using TextMap = google::protobuf::Map<std::string, std::string>;
+using GetMap = TextMap* (*)(v1::JobSpec&);
+const std::map<std::string_view, GetMap>& map_getters() {
+  static const std::map<std::string_view, GetMap> getters = {
+      {"labels", [](v1::JobSpec& spec) { return spec.mutable_labels(); }},
+      {"runtime.env", [](v1::JobSpec& spec) { return spec.mutable_runtime()->mutable_env(); }},
+      {"resources.select", [](v1::JobSpec& spec) { return spec.mutable_resources()->mutable_select(); }},
+      {"resume.env", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_env(); }},
+  };
+  return getters;
+}
+
+std::vector<std::string_view> choices(std::string_view text) {
+  std::vector<std::string_view> result;
+  constexpr std::string_view kBetween = " | ";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(kBetween), text.size());
+    result.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + kBetween.size(), text.size()));
+  }
+  return result;
+}
+
+std::string below(const std::string& section, std::string_view name) { return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name); }
+
+}  // namespace
+
+bool SpecReader::has_reader(std::string_view key) {
+  return text_setters().contains(key) || number_setters().contains(key) || duration_setters().contains(key) || map_getters().contains(key) ||
+         specials().contains(key);
+}
+
+void SpecReader::problem(const Node& at, std::string key, std::string message) {
+  spoiled_.insert(key);
+  if (problems_.size() < kProblemsMax) problems_.push_back({.line = at.line, .column = at.column, .key = std::move(key), .message = std::move(message)});
+}
+
+void SpecReader::item_problem(const Node& at, std::string key, std::string message) {
+  if (problems_.size() < kProblemsMax) problems_.push_back({.line = at.line, .column = at.column, .key = std::move(key), .message = std::move(message)});
+}
+
+bool SpecReader::spoiled(const std::string& key) const {
+  // A list that an element fell out of says nothing as a whole any more.
+  if (std::ranges::any_of(problems_, [&](const Problem& earlier) { return earlier.key.starts_with(key + "["); })) return true;
+  // What is missing in launch may be what was misspelt there.
+  if (key == "launch.run" && spoiled_.contains("launch.script")) return true;
+  for (std::string part = key;;) {
+    if (spoiled_.contains(part)) return true;
+    const std::size_t cut = part.find_last_of(".[");
+    if (cut == std::string::npos) return false;
+    part.resize(cut);
+  }
+}
+
+Problem SpecReader::placed(Problem problem) const {
+  for (std::string part = problem.key;;) {
+    if (const auto found = places_.find(part); found != places_.end()) {
+      std::tie(problem.line, problem.column) = found->second;
+      return problem;
+    }
+    const std::size_t cut = part.find_last_of(".[");
+    if (part.empty()) return problem;
+    part.resize(cut == std::string::npos ? 0 : cut);
+  }
+}
+
+void SpecReader::read(const Node& root) {
+  places_[""] = {root.line, root.column};
+  if (root.kind != Node::Kind::Map) {
+    problem(root, "",
+            root.kind == Node::Kind::Null ? "the spec is empty; `muster init` writes one to start from"
+                                          : "a spec is a map of keys (name: , engine: , launch: ...)");
+    return;
+  }
+  section(root, "");
+}
+
+void SpecReader::section(const Node& node, const std::string& prefix) {
+  if (node.bad || node.kind == Node::Kind::Null) return;
+  if (node.kind != Node::Kind::Map) {
+    std::vector<std::string_view> names;
+    for (const KeyRow* known : keys_below(prefix)) names.push_back(leaf(known->key));
+    problem(node, prefix, fmt::format("must be a map ({})", fmt::join(names, ", ")));
+    return;
+  }
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    const auto& [name, key_place] = node.keys[i];
+    const Node& value = node.items[i];
+    const std::string key = below(prefix, name);
+    // A dot inside one key is not a path: find_key alone would take `launch.per: rank` at the top level for the nested key.
+    const KeyRow* known = name.find('.') == std::string::npos ? find_key(key) : nullptr;
+    if (known == nullptr) {
+      unknown(key_place, prefix, name);
+      continue;
+    }
+    places_[key] = {value.line, value.column};
+    if (!value.bad) row(value, *known);
+    if (value.bad) spoiled_.insert(key);
+  }
+}
+
+void SpecReader::unknown(const Node& key, const std::string& section_key, const std::string& name) {
+  const std::string full = below(section_key, name);
+  const auto say = [&](std::string_view meant) {
+    spoiled_.insert(std::string(meant));  // what was meant is not missing
+    problem(key, shown(full), fmt::format("unknown key; did you mean '{}'?", meant));
+  };
+  if (find_key(full) != nullptr) {  // written with dots
+    const std::string_view inner = std::string_view(full).substr(0, full.rfind('.'));
+    spoiled_.insert(full);
+    problem(key, shown(full), fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
+    return;
+  }
+  std::vector<std::string_view> here, everywhere;
+  for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
+  if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near));
+  for (const KeyRow& known : key_table())
+    if (leaf(known.key) == name) return say(known.key);
+  for (const KeyRow& known : key_table()) everywhere.push_back(leaf(known.key));
+  if (const std::string_view near = engine::nearest(name, everywhere); !near.empty())
+    return say(std::ranges::find(key_table(), near, [](const KeyRow& known) { return leaf(known.key); })->key);
+  problem(key, shown(full), fmt::format("unknown key ({})", fmt::join(here, ", ")));
+}
+
+void SpecReader::row(const Node& node, const KeyRow& row) {
+  switch (row.kind) {
+    case KeyKind::Section: return section(node, std::string(row.key));
+    case KeyKind::Later: return later(node, row);
+    case KeyKind::Choice: return choice(node, row);
+    case KeyKind::TextMap: return text_map(node, row);
+    case KeyKind::Special: return (this->*specials().at(row.key))(node, row);
+    case KeyKind::Text:
+      if (const std::string* value = text(node, row)) text_setters().at(row.key)(spec_, *value);
+      return;
+    case KeyKind::Number:
+      if (const std::string* value = text(node, row)) {
+        if (auto number = parse_number(*value, row.least, row.most))
+          number_setters().at(row.key)(spec_, static_cast<std::uint32_t>(*number));
+        else
+          problem(node, std::string(row.key), number.error().message);
+      }
+      return;
+    case KeyKind::Duration:
+      if (const std::string* value = text(node, row)) {
+        if (auto duration = parse_duration(*value))
+          duration_setters().at(row.key)(spec_, *duration);
+        else
+          problem(node, std::string(row.key), duration.error().message);
+      }
+      return;
+  }
+}
+
+void SpecReader::later(const Node& node, const KeyRow& row) {
+  const Tree fallback = read_tree(row.fallback, false);
+  const bool empty_word = node.kind == Node::Kind::Null && row.fallback == "none";  // `none` and null both say "nothing"
+  if (!empty_word && !same_value(node, fallback.root))
+    problem(node, std::string(row.key), fmt::format("is known but not in this release; leave it out (its default is {})", row.fallback));
+}
+
+const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
+  if (node.kind == Node::Kind::Scalar) return &node.text;
+  const char* what = node.kind == Node::Kind::Null   ? "has no value"
+                     : node.kind == Node::Kind::List ? "must be one value, not a list"
+                                                     : "must be one value, not a map";
+  problem(node, std::string(row.key), fmt::format("{} ({})", what, row.accepted));
+  return nullptr;
+}
+
+void SpecReader::not_accepted(const Node& node, const KeyRow& row, std::string_view value) {
+  const std::string_view near = engine::nearest(value, choices(row.accepted));
+  if (near.empty())
+    problem(node, std::string(row.key), fmt::format("'{}' is not accepted ({})", shown(value), row.accepted));
+  else
+    problem(node, std::string(row.key), fmt::format("'{}' is not accepted; did you mean '{}'? ({})", shown(value), near, row.accepted));
+}
+
+void SpecReader::choice(const Node& node, const KeyRow& row) {
+  const std::string* value = node.kind == Node::Kind::Null && row.fallback == "none" ? nullptr : text(node, row);
+  if (value == nullptr) return;
+  const auto accepted = choices(row.accepted);
+  const auto later_words = choices(row.later);
+  if (std::ranges::find(accepted, *value) != accepted.end())
+    text_setters().at(row.key)(spec_, *value);
+  else if (std::ranges::find(later_words, *value) != later_words.end())
+    problem(node, std::string(row.key), fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
+  else
+    not_accepted(node, row, *value);
+}
+
+void SpecReader::text_map(const Node& node, const KeyRow& row) {
+  if (node.kind == Node::Kind::Null) return;
+  if (node.kind != Node::Kind::Map) return problem(node, std::string(row.key), fmt::format("must be a map ({})", row.accepted));
+  TextMap& map = *map_getters().at(row.key)(spec_);
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    const Node& value = node.items[i];
+    const std::string key = fmt::format("{}.{}", row.key, node.keys[i].first);
+    places_[key] = {value.line, value.column};
+    if (value.bad)
+      spoiled_.insert(key);
+    else if (value.kind == Node::Kind::Scalar)
+      map[node.keys[i].first] = value.text;
+    else
+      problem(value, shown(key), value.kind == Node::Kind::Null ? "has no value; \"\" is the empty text" : "must be one text");
+  }
+}
+
+}  // namespace muster::spec

@@ -1,0 +1,78 @@
+// A tree of YAML -> JobSpec, by the key table: types, positions, names. What a value means together with others is complete()'s (parse.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/spec/key_table.h"
+#include "common/spec/yaml_tree.h"
+
+namespace muster::spec {
+
+class SpecReader {
+ public:
+  SpecReader(const ParseOptions& options, v1::JobSpec& spec) : options_(options), spec_(spec) {}
+
+  void read(const Node& root);
+
+  [[nodiscard]] std::vector<Problem>& problems() { return problems_; }
+  // Gives a problem that complete() found its place: that of the key, or of the nearest section around it.
+  [[nodiscard]] Problem placed(Problem problem) const;
+  // This key, or one above it, has a problem already: another would only follow from it.
+  [[nodiscard]] bool spoiled(const std::string& key) const;
+
+  // A Special row's own reader, for the test that no row is without one.
+  static bool has_reader(std::string_view key);
+
+ private:
+  using Special = void (SpecReader::*)(const Node&, const KeyRow&);
+  static const std::map<std::string_view, Special>& specials();
+
+  void problem(const Node& at, std::string key, std::string message);
+  // Of one element of a list, which is left out: the numbers of the others then are those that complete() sees.
+  void item_problem(const Node& at, std::string key, std::string message);
+  void section(const Node& node, const std::string& prefix);
+  void unknown(const Node& key, const std::string& section_key, const std::string& name);
+  void row(const Node& node, const KeyRow& row);
+  void later(const Node& node, const KeyRow& row);
+  void choice(const Node& node, const KeyRow& row);
+  void text_map(const Node& node, const KeyRow& row);
+  // The text of a scalar; otherwise reports and returns nothing.
+  const std::string* text(const Node& node, const KeyRow& row);
+  void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
+
+  // read_special.cc
+  std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
+  void code_from(const Node& node, const KeyRow& row);
+  void code_at(const Node& node, const KeyRow& row);
+  void nofile(const Node& node, const KeyRow& row);
+  void memlock(const Node& node, const KeyRow& row);
+  void launch_run(const Node& node, const KeyRow& row);
+  void launch_args(const Node& node, const KeyRow& row);
+  void launch_lockstep(const Node& node, const KeyRow& row);
+  void devices(const Node& node, const KeyRow& row);
+  void hosts(const Node& node, const KeyRow& row);
+  void master_port(const Node& node, const KeyRow& row);
+  void checkpoint_dir(const Node& node, const KeyRow& row);
+  void resume(const Node& node, const KeyRow& row);
+  void resume_args(const Node& node, const KeyRow& row);
+  void progress(const Node& node, const KeyRow& row);
+  void progress_part(const Node& node, const KeyRow& row);
+  void success(const Node& node, const KeyRow& row);
+  void success_part(const Node& node, const KeyRow& row);
+
+  const ParseOptions& options_;
+  v1::JobSpec& spec_;
+  std::vector<Problem> problems_;
+  std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> places_;
+  std::set<std::string> spoiled_;
+};
+
+// Puts --set and --env into the tree. Problems have no place.
+void apply_overrides(Node& root, const ParseOptions& options, std::vector<Problem>& problems);
+
+}  // namespace muster::spec

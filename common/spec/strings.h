@@ -1,0 +1,14 @@
+// Every text of a spec, by reflection: so that a field added later cannot be forgotten. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/v1/spec.pb.h"
+
+namespace muster::spec {
+
+// Dotted keys of the texts (values, map keys, list elements) that hold a byte 0, which the kernel would cut them at.
+std::vector<std::string> strings_with_nul(const v1::JobSpec& spec);
+
+}  // namespace muster::spec

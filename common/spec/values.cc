@@ -1,0 +1,166 @@
+#include "common/spec/values.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <span>
+
+namespace muster::spec {
+namespace {
+
+constexpr std::uint32_t kDeviceMax = 1024;
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;
+};
+// Longest name first where one starts another ("ms" before "m").
+constexpr auto kTimes =
+    std::to_array<Unit>({{"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}, {"d", 86'400'000'000'000}});
+constexpr auto kSizes = std::to_array<Unit>({{"KiB", 1ull << 10},
+                                             {"MiB", 1ull << 20},
+                                             {"GiB", 1ull << 30},
+                                             {"TiB", 1ull << 40},
+                                             {"K", 1ull << 10},
+                                             {"M", 1ull << 20},
+                                             {"G", 1ull << 30},
+                                             {"T", 1ull << 40}});
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes "12" or "1.5" off the front and multiplies: exact, no floating point. At most 9 digits behind the point.
+struct Decimal {
+  std::uint64_t whole = 0, fraction = 0, scale = 1;
+
+  static std::optional<Decimal> take(std::string_view& text) {
+    Decimal result;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.whole);
+    if (error != std::errc() || !digit(text[0])) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.size() < 2 || text[0] != '.' || !digit(text[1])) return result;
+    text.remove_prefix(1);
+    for (int places = 0; !text.empty() && digit(text[0]); text.remove_prefix(1), ++places) {
+      if (places == 9) return std::nullopt;
+      result.fraction = result.fraction * 10 + static_cast<std::uint64_t>(text[0] - '0');
+      result.scale *= 10;
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> times(std::uint64_t factor) const {
+    std::uint64_t value = 0;
+    if (__builtin_mul_overflow(whole, factor, &value)) return std::nullopt;
+    // fraction * factor may need more than 64 bits; in two parts, with scale and fraction at most 1e9, neither does.
+    const std::uint64_t part = factor / scale * fraction + factor % scale * fraction / scale;
+    if (__builtin_add_overflow(value, part, &value)) return std::nullopt;
+    return value;
+  }
+};
+
+std::optional<std::uint64_t> take_unit(std::string_view& text, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
+    if (!text.starts_with(unit.name)) continue;
+    text.remove_prefix(unit.name.size());
+    return unit.factor;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' {} (30s, 10m, 24h, 7d, 1.5s, 1h30m)", shown(text), why));
+  };
+  if (text == "0") return Duration::zero();
+  constexpr std::uint64_t kMost = 10'000 * 86'400'000'000'000ull;
+  std::uint64_t total = 0;
+  std::string_view rest = text;
+  if (rest.empty()) return wrong("is not a duration");
+  while (!rest.empty()) {
+    const auto number = Decimal::take(rest);
+    if (!number) return wrong("is not a duration");
+    if (rest.empty()) return wrong("is a number without a unit");
+    const auto factor = take_unit(rest, kTimes);
+    if (!factor) return wrong("is not a duration");
+    const auto part = number->times(*factor);
+    if (!part || *part > kMost || total + *part > kMost) return wrong("is longer than 10000 days");
+    total += *part;
+  }
+  return Duration(static_cast<std::int64_t>(total));
+}
+
+std::string format_duration(Duration duration) {
+  auto rest = static_cast<std::uint64_t>(duration.count());
+  if (rest == 0) return "0";
+  std::string text;
+  for (const auto& [name, factor] : {Unit{"d", 86'400'000'000'000}, Unit{"h", 3'600'000'000'000}, Unit{"m", 60'000'000'000}}) {
+    if (rest / factor > 0) text += fmt::format("{}{}", rest / factor, name);
+    rest %= factor;
+  }
+  if (rest == 0) return text;
+  std::string fraction = fmt::format("{:09}", rest % 1'000'000'000);
+  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
+  text += fmt::format("{}{}{}s", rest / 1'000'000'000, fraction.empty() ? "" : ".", fraction);
+  return text;
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  const auto wrong = [&] { return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a size (1024, 64KiB, 512MiB, 1.5GiB)", shown(text))); };
+  std::string_view rest = text;
+  if (rest.empty()) return wrong();
+  const auto number = Decimal::take(rest);
+  if (!number) return wrong();
+  std::uint64_t factor = 1;
+  if (!rest.empty()) {
+    const auto unit = take_unit(rest, kSizes);
+    if (!unit || !rest.empty()) return wrong();
+    factor = *unit;
+  }
+  const auto value = number->times(factor);
+  if (!value) return wrong();
+  return *value;
+}
+
+Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || !digit(text[0]) || end != text.data() + text.size() || error == std::errc::invalid_argument)
+    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a whole number ({}..{})", shown(text), least, most));
+  if (error != std::errc() || value < least || value > most)
+    return fail(ErrorCode::InvalidArgument, fmt::format("{} is out of range ({}..{})", shown(text), least, most));
+  return value;
+}
+
+Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
+  const auto wrong = [&](std::string_view why) { return fail(ErrorCode::InvalidArgument, fmt::format("'{}' {} (8 | \"[4,8)\" | [0,2])", shown(text), why)); };
+  std::uint32_t first = 0, end = 0;
+  const auto number = [](std::string_view part, std::uint32_t& value) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return error == std::errc() && !part.empty() && stop == part.data() + part.size();
+  };
+  const std::size_t comma = text.find(',');
+  if (!text.starts_with('[') || !text.ends_with(')') || comma == std::string_view::npos || !number(text.substr(1, comma - 1), first) ||
+      !number(text.substr(comma + 1, text.size() - comma - 2), end))
+    return wrong("is neither a number nor a range of devices");
+  if (first >= end) return wrong("is an empty range: its end does not belong to it");
+  if (end > kDeviceMax) return wrong("goes beyond device 1023");
+  std::vector<std::uint32_t> devices;
+  for (std::uint32_t device = first; device < end; ++device) devices.push_back(device);
+  return devices;
+}
+
+std::string shown(std::string_view text) {
+  std::string result;
+  for (const char c : text.substr(0, 60)) result.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
+  if (text.size() <= 60) return result;
+  while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80) result.pop_back();  // no half character
+  if (!result.empty() && static_cast<unsigned char>(result.back()) >= 0xC0) result.pop_back();
+  return result + "...";
+}
+
+}  // namespace muster::spec

@@ -1,0 +1,31 @@
+// The small languages of a spec's values: durations, sizes, device lists, numbers. Pure. Errors say what is accepted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/time.h"
+
+namespace muster::spec {
+
+// "30m", "24h", "1.5s", "250ms", "7d", "1h30m"; "0" needs no unit. At most 10,000 days.
+Result<Duration> parse_duration(std::string_view text);
+// The shortest way to write it that reads back as the same.
+std::string format_duration(Duration duration);
+
+// "1024", "64KiB", "1.5GiB" (KiB MiB GiB TiB, or K M G T for the same).
+Result<std::uint64_t> parse_size(std::string_view text);
+
+// Decimal digits only.
+Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, std::uint64_t most);
+
+// "[4,8)": 4 5 6 7.
+Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text);
+
+// For messages: at most 60 bytes of it, control characters as '?'.
+std::string shown(std::string_view text);
+
+}  // namespace muster::spec

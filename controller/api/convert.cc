@@ -1,0 +1,227 @@
+#include "controller/api/convert.h"
+
+#include <algorithm>
+
+#include "common/engine/engine.h"
+
+namespace muster::controller {
+namespace {
+
+v1::FailureClass class_to_v1(core::FailureClass cls) {
+  switch (cls) {
+    case core::FailureClass::UserError: return v1::FAILURE_CLASS_USER_ERROR;
+    case core::FailureClass::Signal: return v1::FAILURE_CLASS_SIGNAL;
+    case core::FailureClass::Oom: return v1::FAILURE_CLASS_OOM;
+    case core::FailureClass::Node: return v1::FAILURE_CLASS_NODE;
+    case core::FailureClass::Launch: return v1::FAILURE_CLASS_LAUNCH;
+    case core::FailureClass::Worker: return v1::FAILURE_CLASS_WORKER;
+    case core::FailureClass::Operator: return v1::FAILURE_CLASS_OPERATOR;
+  }
+  return v1::FAILURE_CLASS_UNSPECIFIED;
+}
+
+void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*field)(v1::Incident&), v1::Incident& incident) {
+  if (time) *field(incident) = to_v1(*time);
+}
+
+v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out) {
+  v1::Attempt shown;
+  shown.set_number(attempt.number.value);
+  for (const core::NodePart& part : attempt.parts) *shown.add_nodes() = to_v1(part);
+  if (attempt.resume) *shown.mutable_resume() = to_v1(*attempt.resume);
+  *shown.mutable_placed_at() = to_v1(attempt.placed_at);
+  if (attempt.running_at) *shown.mutable_running_at() = to_v1(*attempt.running_at);
+  if (attempt.first_step_at) *shown.mutable_first_step_at() = to_v1(*attempt.first_step_at);
+  if (attempt.ended_at) *shown.mutable_ended_at() = to_v1(*attempt.ended_at);
+  for (const core::NodePart& part : attempt.parts) {
+    for (const auto& [rank, exit] : part.exits) {
+      v1::RankExit& one = *shown.add_exits();
+      one.set_rank(rank.value);
+      one.set_node(exit.node.str());
+      one.set_code(exit.code);
+      one.set_signal(exit.signal);
+      one.set_stop_requested(exit.stop_requested);
+      *one.mutable_at() = to_v1(exit.node_time);
+      one.set_evidence(exit.evidence);
+    }
+  }
+  if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
+  shown.set_best_step(attempt.best_step);
+  shown.set_save_dir(engine::save_dir(spec, out, attempt.number.value));
+  return shown;
+}
+
+// Of an attempt that broke by a fault. Its later marks stand in the attempts after it.
+v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
+  const core::AttemptRecord& attempt = job.attempts[broken];
+  v1::Incident incident;
+  incident.set_attempt(attempt.number.value);
+  if (attempt.verdict) *incident.mutable_verdict() = to_v1(*attempt.verdict);
+  mark(attempt.fault_time, [](v1::Incident& i) { return i.mutable_fault(); }, incident);
+  mark(attempt.broke_at, [](v1::Incident& i) { return i.mutable_detected(); }, incident);
+  mark(attempt.broke_at, [](v1::Incident& i) { return i.mutable_decided(); }, incident);
+  mark(attempt.ended_at, [](v1::Incident& i) { return i.mutable_swept(); }, incident);
+  incident.set_resumed_from(-1);
+  if (broken + 1 < job.attempts.size()) {
+    const core::AttemptRecord& next = job.attempts[broken + 1];
+    mark(next.placed_at, [](v1::Incident& i) { return i.mutable_placed(); }, incident);
+    mark(next.running_at, [](v1::Incident& i) { return i.mutable_started(); }, incident);
+    mark(next.first_step_at, [](v1::Incident& i) { return i.mutable_first_step(); }, incident);
+    if (next.resume) incident.set_resumed_from(next.resume->step);
+  }
+  for (std::size_t later = broken + 1; later < job.attempts.size(); ++later) {
+    if (!job.attempts[later].caught_up_at) continue;
+    mark(job.attempts[later].caught_up_at, [](v1::Incident& i) { return i.mutable_caught_up(); }, incident);
+    break;
+  }
+  return incident;
+}
+
+}  // namespace
+
+google::protobuf::Timestamp to_v1(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  google::protobuf::Timestamp stamp;
+  stamp.set_seconds(seconds.time_since_epoch().count());
+  stamp.set_nanos(static_cast<std::int32_t>((time - seconds).count()));
+  return stamp;
+}
+
+v1::JobPhase to_v1(core::JobPhase phase) {
+  switch (phase) {
+    case core::JobPhase::Queued: return v1::JOB_PHASE_QUEUED;
+    case core::JobPhase::Launching: return v1::JOB_PHASE_LAUNCHING;
+    case core::JobPhase::Running: return v1::JOB_PHASE_RUNNING;
+    case core::JobPhase::Draining: return v1::JOB_PHASE_DRAINING;
+    case core::JobPhase::Completing: return v1::JOB_PHASE_COMPLETING;
+    case core::JobPhase::Succeeded: return v1::JOB_PHASE_SUCCEEDED;
+    case core::JobPhase::Failed: return v1::JOB_PHASE_FAILED;
+    case core::JobPhase::Cancelled: return v1::JOB_PHASE_CANCELLED;
+  }
+  return v1::JOB_PHASE_UNSPECIFIED;
+}
+
+v1::Verdict to_v1(const core::Verdict& verdict) {
+  v1::Verdict shown;
+  shown.set_class_(class_to_v1(verdict.cls));
+  shown.set_node(verdict.node.str());
+  shown.set_rank(verdict.rank ? static_cast<std::int32_t>(verdict.rank->value) : -1);
+  shown.set_reason(verdict.reason);
+  shown.set_evidence(verdict.evidence);
+  return shown;
+}
+
+v1::NodePlacement to_v1(const core::NodePart& part) {
+  v1::NodePlacement shown;
+  shown.set_node(part.placed.node.str());
+  shown.set_boot_id(part.placed.boot_id.str());
+  shown.set_instance(part.placed.instance.str());
+  shown.set_address(part.placed.address);
+  for (const std::uint32_t device : part.placed.devices) shown.add_devices(device);
+  shown.set_first_rank(part.placed.first_rank.value);
+  shown.set_rank_count(part.placed.rank_count);
+  shown.set_started(part.started);
+  shown.set_swept(part.swept);
+  return shown;
+}
+
+v1::ResumePoint to_v1(const core::ResumePoint& resume) {
+  v1::ResumePoint shown;
+  shown.set_attempt(resume.attempt.value);
+  shown.set_step(resume.step);
+  shown.set_path(resume.path);
+  return shown;
+}
+
+std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job) {
+  auto newest = presence.attempts.upper_bound({job, AttemptNo(UINT32_MAX)});
+  if (newest == presence.attempts.begin()) return std::nullopt;
+  --newest;
+  if (newest->first.first != job) return std::nullopt;
+  const core::AttemptSeen& seen = newest->second;
+  const auto spokesman = std::ranges::find_if(seen.ranks, [](const auto& entry) { return entry.second.step >= 0; });
+  v1::Progress progress;
+  progress.set_attempt(newest->first.second.value);
+  progress.set_step(-1);
+  if (spokesman != seen.ranks.end()) {
+    progress.set_spokesman(spokesman->first.value);
+    progress.set_step(spokesman->second.step);
+    progress.set_total(spokesman->second.total);
+    progress.set_loss(spokesman->second.loss);
+    progress.set_has_loss(spokesman->second.has_loss);
+  }
+  progress.set_step_seconds(seen.step_seconds);
+  if (seen.last_sample_at != WallTime{}) *progress.mutable_at() = to_v1(seen.last_sample_at);
+  return progress;
+}
+
+v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail) {
+  const std::string out = engine::out_dir(job.spec, job.id.str(), cluster_out);
+  v1::Job shown;
+  shown.set_id(job.id.str());
+  *shown.mutable_spec() = job.spec;
+  shown.set_phase(to_v1(job.phase));
+  *shown.mutable_submitted_at() = to_v1(job.submitted_at);
+  if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
+  shown.set_attempt(job.attempts.empty() ? 0 : job.attempts.back().number.value);
+  std::uint32_t restarts = 0;
+  for (std::size_t i = 0; i < job.attempts.size(); ++i) {
+    const core::AttemptRecord& attempt = job.attempts[i];
+    const bool broke = attempt.broke_at && !attempt.cancelled;
+    restarts += broke ? 1 : 0;
+    if (detail == Detail::Full || i + 1 == job.attempts.size()) *shown.add_attempts() = attempt_to_v1(attempt, job.spec, out);
+    if (detail == Detail::Full && broke) *shown.add_incidents() = incident_of(job, i);
+    if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
+  }
+  shown.set_restarts(restarts);
+  if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
+  if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();   // what broke on the way stands in the incidents
+  if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
+  if (detail == Detail::Full) {
+    for (const core::CheckpointRecord& checkpoint : job.checkpoints) {
+      v1::Checkpoint& one = *shown.add_checkpoints();
+      one.set_attempt(checkpoint.attempt.value);
+      one.set_step(checkpoint.step);
+      one.set_path(checkpoint.path);
+      one.set_bytes(checkpoint.bytes);
+      one.set_shards(checkpoint.shards);
+      *one.mutable_at() = to_v1(checkpoint.at);
+      one.set_set_aside(checkpoint.set_aside);
+    }
+  }
+  shown.set_output_dir(out);
+  shown.set_last_index(job.last_index.value);
+  return shown;
+}
+
+v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after) {
+  v1::Node shown;
+  shown.set_name(node.name.str());
+  shown.set_instance(node.instance.str());
+  shown.set_boot_id(node.boot_id.str());
+  *shown.mutable_inventory() = node.inventory;
+  shown.set_dead(node.dead);
+  shown.set_connected(core::is_connected(presence, node.name));
+  shown.set_silent(core::is_silent(presence, node.name, now, silent_after));
+  shown.set_version(node.version);
+  if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
+    if (seen->second.heard) *shown.mutable_last_heard() = to_v1(seen->second.last_heard_wall);
+    for (const auto& [job, attempt] : seen->second.held) {
+      const auto known = ledger.jobs.find(job);
+      const bool is_known = ledger.tombstones.contains(job) || (known != ledger.jobs.end() && known->second.attempt(attempt) != nullptr);
+      if (!is_known) shown.add_unknown_attempts(job.str() + "." + std::to_string(attempt.value));
+    }
+  }
+  if (const auto holders = ledger.device_holders.find(node.name); holders != ledger.device_holders.end()) {
+    for (const auto& [device, holder] : holders->second) {
+      v1::DeviceUse& use = *shown.add_uses();
+      use.set_device(device);
+      use.set_job_id(holder.first.str());
+      if (const auto job = ledger.jobs.find(holder.first); job != ledger.jobs.end()) use.set_job_name(job->second.spec.name());
+      use.set_attempt(holder.second.value);
+    }
+  }
+  return shown;
+}
+
+}  // namespace muster::controller

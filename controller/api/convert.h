@@ -1,0 +1,30 @@
+// The core's values as clients see them. Pure.
+#pragma once
+
+#include <google/protobuf/timestamp.pb.h>
+
+#include <optional>
+#include <string>
+
+#include "controller/core/ledger.h"
+#include "controller/core/presence.h"
+#include "muster/v1/job.pb.h"
+#include "muster/v1/node.pb.h"
+
+namespace muster::controller {
+
+google::protobuf::Timestamp to_v1(WallTime time);
+v1::JobPhase to_v1(core::JobPhase phase);
+v1::Verdict to_v1(const core::Verdict& verdict);
+v1::NodePlacement to_v1(const core::NodePart& part);
+v1::ResumePoint to_v1(const core::ResumePoint& resume);
+
+// The latest reading of the newest attempt that was heard of; nothing: none since this controller started.
+std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job);
+
+enum class Detail { List, Full };   // List: the last attempt, no checkpoints, no incidents
+v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail);
+
+v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after);
+
+}  // namespace muster::controller

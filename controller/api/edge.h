@@ -1,0 +1,51 @@
+// What every API handler works with, and how a unary call is served: the caller is checked, the work happens on the shell's strand (or behind it, on the
+// journal's or the work thread), Finish is called exactly once.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <string>
+
+#include "common/async/loop.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status.h"
+#include "controller/logs/log_store.h"
+#include "controller/shell/shell.h"
+
+namespace muster::controller {
+
+struct Edge {
+  Shell& shell;
+  logs::LogStore& logs;
+  async::Loop& work;                       // blocking reads of logs, planning
+  std::string token;
+  std::string cluster_out;
+  std::string version;
+  std::function<bool()> low_on_space;      // any thread
+};
+
+inline grpc::Status overloaded() {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "calling the controller: too many requests are waiting for it; try again in a moment"};
+}
+
+// `handle(reactor)` must finish it, now or later.
+template <class Handle>
+grpc::ServerUnaryReactor* serve(const Edge& edge, grpc::CallbackServerContext* context, Handle&& handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const grpc::Status allowed = rpc::check_caller(*context, edge.token); !allowed.ok()) {
+    reactor->Finish(allowed);
+  } else {
+    handle(reactor);
+  }
+  return reactor;
+}
+
+// `fill(view)` returns the status, on the strand, when what the view shows is durable.
+template <class Fill>
+void answer_from_view(const Edge& edge, grpc::ServerUnaryReactor* reactor, Fill fill) {
+  const bool taken = edge.shell.read([reactor, fill = std::move(fill)](const View& view) mutable { reactor->Finish(fill(view)); });
+  if (!taken) reactor->Finish(overloaded());
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,99 @@
+#include "controller/api/event_text.h"
+
+#include <fmt/format.h>
+
+#include "controller/api/convert.h"
+#include "controller/core/text.h"
+#include "controller/shell/event_fields.h"
+
+namespace muster::controller {
+namespace {
+
+struct Said {
+  const char* type;
+  std::string text;
+  std::int32_t rank = -1;
+};
+
+std::string with_reason(std::string text, const std::string& reason) { return reason.empty() ? text : text + ": " + reason; }
+
+std::string plural(std::size_t count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
+
+struct Sayer {
+  Said operator()(const core::ControllerStarted& e) const { return {"controller-started", fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)}; }
+  Said operator()(const core::NodeRegistered& e) const {
+    return {"node-registered", fmt::format("node '{}' registered with {}", e.node.str(), plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
+  }
+  Said operator()(const core::NodeDeclaredDead& e) const { return {"node-declared-dead", with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)}; }
+  Said operator()(const core::JobSubmitted& e) const {
+    return {"job-submitted", fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(), plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
+  }
+  Said operator()(const core::CancelRequested& e) const { return {"cancel-requested", with_reason("cancel was asked for", e.reason)}; }
+  Said operator()(const core::AttemptPlaced& e) const {
+    std::uint32_t ranks = 0;
+    std::string nodes;
+    for (const core::PlacedNode& node : e.nodes) {
+      ranks += node.rank_count;
+      // A thousand names help nobody.
+      if (&node - e.nodes.data() < 4) nodes += (nodes.empty() ? "" : ", ") + node.node.str();
+    }
+    if (e.nodes.size() > 4) nodes += fmt::format(" and {} more", e.nodes.size() - 4);
+    const std::string from = e.resume ? fmt::format("resumes from step {}", e.resume->step) : "from the beginning";
+    return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}", e.attempt.value, plural(ranks, "rank"), nodes, from)};
+  }
+  Said operator()(const core::NodeStarted& e) const { return {"node-started", fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))}; }
+  Said operator()(const core::NodeStartFailed& e) const {
+    return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})", e.node.str(), core::to_string(e.why)), e.text)};
+  }
+  Said operator()(const core::RankExited& e) const {
+    std::string text = core::exit_text(e);
+    if (e.stop_requested) text += ", after a stop was asked for";
+    return {"rank-exited", with_reason(std::move(text), e.evidence), static_cast<std::int32_t>(e.rank.value)};
+  }
+  Said operator()(const core::NodeSwept& e) const { return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)}; }
+  Said operator()(const core::FirstStep& e) const { return {"first-step", fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)}; }
+  Said operator()(const core::CheckpointCompleted& e) const {
+    return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes", e.step, plural(e.shards, "shard"), e.bytes)};
+  }
+  Said operator()(const core::AttemptBroke& e) const { return {"attempt-broke", with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)}; }
+  Said operator()(const core::AttemptEnded& e) const {
+    Said said{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value, core::to_string(e.verdict.cls)), e.verdict.reason)};
+    if (e.verdict.rank) said.rank = static_cast<std::int32_t>(e.verdict.rank->value);
+    return said;
+  }
+  Said operator()(const core::CaughtUp& e) const { return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)}; }
+  Said operator()(const core::AttemptCompleted& e) const { return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)}; }
+  Said operator()(const core::JobEnded& e) const {
+    return {"job-ended", with_reason(fmt::format("job {}", core::to_string(e.outcome)), e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
+  }
+  Said operator()(const core::LogsCollected& e) const { return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here", e.attempt.value, e.node.str())}; }
+  Said operator()(const core::JobArchived&) const { return {"job-archived", "job moved to the archive"}; }
+  Said operator()(const core::TombstoneDropped&) const { return {"tombstone-dropped", "the job's request id and name are free again"}; }
+};
+
+}  // namespace
+
+v1::Event describe(const journal::Row& row, const core::Ledger& after) {
+  const core::EventBody& body = row.event.body;
+  v1::Event event;
+  event.set_index(row.index.value);
+  *event.mutable_at() = to_v1(row.event.at);
+  if (const JobId* id = job_of(body)) {
+    event.set_job_id(id->str());
+    if (const auto found = after.jobs.find(*id); found != after.jobs.end()) {
+      event.set_job_name(found->second.spec.name());
+      event.set_phase(to_v1(found->second.phase));
+    }
+  }
+  if (const auto* archived = std::get_if<core::JobArchived>(&body)) event.set_job_name(archived->name);
+  event.set_attempt(attempt_of(body).value);
+  if (const NodeName* node = node_of(body)) event.set_node(node->str());
+  if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) event.set_node(ended->verdict.node.str());
+  Said said = std::visit(Sayer{}, body);
+  event.set_type(said.type);
+  event.set_text(std::move(said.text));
+  event.set_rank(said.rank);
+  return event;
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,65 @@
+#include "controller/api/job_ref.h"
+
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
+#include "controller/api/job_id.h"
+
+namespace muster::controller {
+namespace {
+
+bool looks_like_id(const std::string& text) {
+  return text.size() == kJobIdLength && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); });
+}
+
+template <class Map>
+void add_with_prefix(const Map& map, const std::string& prefix, bool archived, std::vector<JobRef>& found) {
+  for (auto at = map.lower_bound(JobId(prefix)); at != map.end() && at->first.str().starts_with(prefix) && found.size() < 4; ++at) {
+    found.push_back({.id = at->first, .archived = archived});
+  }
+}
+
+}  // namespace
+
+Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) {
+  const std::string doing = "finding job '" + text + "'";
+  if (text.empty()) return fail(ErrorCode::InvalidArgument, "finding a job: no id, name or '@last' was given");
+  if (text == "@last") {
+    const bool live = !ledger.jobs.empty();
+    const bool gone = !ledger.tombstones.empty();
+    if (!live && !gone) return fail(ErrorCode::NotFound, doing + ": no job was submitted yet");
+    if (!live || (gone && ledger.tombstones.rbegin()->first > ledger.jobs.rbegin()->first)) return JobRef{.id = ledger.tombstones.rbegin()->first, .archived = true};
+    return JobRef{.id = ledger.jobs.rbegin()->first};
+  }
+  const JobId id(text);
+  if (ledger.jobs.contains(id)) return JobRef{.id = id};
+  if (ledger.tombstones.contains(id)) return JobRef{.id = id, .archived = true};
+  if (const auto live = ledger.live_names.find(text); live != ledger.live_names.end()) return JobRef{.id = live->second};
+  std::optional<JobRef> named;
+  for (const auto& [job, record] : std::views::reverse(ledger.jobs)) {
+    if (record.spec.name() != text) continue;
+    named = JobRef{.id = job};
+    break;
+  }
+  for (const auto& [job, stone] : std::views::reverse(ledger.tombstones)) {
+    if (named && named->id > job) break;
+    if (stone.name != text) continue;
+    named = JobRef{.id = job, .archived = true};
+    break;
+  }
+  if (named) return *named;
+  std::vector<JobRef> found;
+  add_with_prefix(ledger.jobs, text, false, found);
+  add_with_prefix(ledger.tombstones, text, true, found);
+  if (found.size() == 1) return found.front();
+  if (found.size() > 1) {
+    std::string some;
+    for (const JobRef& one : found) some += (some.empty() ? "'" : ", '") + one.id.str() + "'";
+    return fail(ErrorCode::Conflict, doing + ": the prefix is ambiguous (" + some + "); give more of the id");
+  }
+  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};   // older than every tombstone, perhaps
+  return fail(ErrorCode::NotFound, doing + ": no job has this id, prefix or name; 'muster ps -a' lists them");
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,206 @@
+#include "controller/api/job_service.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <algorithm>
+
+#include "common/spec/parse.h"
+#include "controller/api/archive_read.h"
+#include "controller/api/convert.h"
+#include "controller/api/plan.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr std::size_t kRequestIdMax = 128;
+constexpr std::uint32_t kPageDefault = 100, kPageMax = 1'000;
+
+template <class Response>
+class Refused final : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit Refused(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    auto spec = complete_spec(request->spec());
+    if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
+    if (request->request_id().size() > kRequestIdMax) {
+      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
+    }
+    if (edge_.low_on_space && edge_.low_on_space()) {
+      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting job '" + spec->name() +
+                                                                        "': the controller's disk is nearly full, new jobs wait until there is room; running ones go on"});
+    }
+    const Now now = edge_.shell.now();
+    std::string hash = spec::spec_hash(*spec);
+    core::SubmitJob input{.job = ids_.next(now.wall), .request_id = RequestId(request->request_id()), .spec = std::move(*spec), .spec_hash = std::move(hash)};
+    const bool taken = edge_.shell.submit(std::move(input), now, [reactor, response](const Outcome& outcome, const View& view) {
+      if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+      response->set_job_id(outcome.job->str());
+      response->set_repeated_request(outcome.repeated);
+      // Empty: an archived job, asked for again by its request id.
+      const auto events = view.history.of_job(*outcome.job, JournalIndex(0));
+      response->set_index(events.empty() ? 0 : events.front()->index());
+      reactor->Finish(grpc::Status::OK);
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest* request, v1::PlanJobResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { plan_job(edge_, request, response, reactor); });
+}
+
+grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request, v1::GetRankLaunchResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
+}
+
+grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+      const auto ref = resolve_job(view.ledger, request->job());
+      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
+      if (!ref->archived) {
+        *response->mutable_job() = to_v1(view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, Detail::Full);
+        return reactor->Finish(grpc::Status::OK);
+      }
+      read_archived(edge_.shell, ref->id, false, [this, reactor, response](Result<ArchivedRecord> record) {
+        if (!record) return reactor->Finish(rpc::to_status(record.error()));
+        *response->mutable_job() = to_v1(record->job, core::Presence(), edge_.cluster_out, Detail::Full);
+        reactor->Finish(grpc::Status::OK);
+      });
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+// Ids sort by time, so a page is the newest ids below the token, of ledger and archive together.
+grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    if (request->page_size() > kPageMax) {
+      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "listing jobs: page_size " + std::to_string(request->page_size()) + " is too much, at most 1000"});
+    }
+    const std::size_t size = request->page_size() == 0 ? kPageDefault : request->page_size();
+    const bool taken = edge_.shell.read([this, reactor, request, response, size](const View& view) {
+      const auto& jobs = view.ledger.jobs;
+      auto at = request->page_token().empty() ? jobs.end() : jobs.lower_bound(JobId(request->page_token()));
+      while (at != jobs.begin() && static_cast<std::size_t>(response->jobs_size()) < size) {
+        --at;
+        if (!request->all() && core::is_final(at->second.phase)) continue;
+        *response->add_jobs() = to_v1(at->second, view.presence, edge_.cluster_out, Detail::List);
+      }
+      const auto full = [response, size] { return static_cast<std::size_t>(response->jobs_size()) >= size; };
+      if (!request->all()) {
+        if (full() && at != jobs.begin()) response->set_next_page_token(response->jobs(response->jobs_size() - 1).id());
+        return reactor->Finish(grpc::Status::OK);
+      }
+      edge_.shell.with_journal("archive-list", [this, reactor, request, response, size, full](journal::Journal& journal) {
+        const auto before = request->page_token().empty() ? std::nullopt : std::optional(JobId(request->page_token()));
+        auto archived = journal.archived(before, size);
+        if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
+        std::vector<v1::Job> merged(response->jobs().begin(), response->jobs().end());
+        for (const journal::ArchivedJob& one : *archived) {
+          // Between its event and the move of its rows a job may be in both for a moment.
+          if (std::ranges::any_of(merged, [&](const v1::Job& job) { return job.id() == one.job.str(); })) continue;
+          if (auto record = refold(one)) merged.push_back(to_v1(*record, core::Presence(), edge_.cluster_out, Detail::List));
+        }
+        std::ranges::sort(merged, [](const v1::Job& a, const v1::Job& b) { return a.id() > b.id(); });
+        const bool more = merged.size() > size || full() || archived->size() >= size;
+        if (merged.size() > size) merged.resize(size);
+        response->clear_jobs();
+        for (v1::Job& job : merged) *response->add_jobs() = std::move(job);
+        if (more && !merged.empty()) response->set_next_page_token(response->jobs(response->jobs_size() - 1).id());
+        reactor->Finish(grpc::Status::OK);
+      });
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context, const v1::CancelJobRequest* request, v1::CancelJobResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+      const auto ref = resolve_job(view.ledger, request->job());
+      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
+      const JobId id = ref->id;
+      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason()}, edge_.shell.now(), [reactor, response, id](const Outcome& outcome, const View& after) {
+        if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+        response->set_job_id(id.str());
+        if (const auto job = after.ledger.jobs.find(id); job != after.ledger.jobs.end()) {
+          response->set_phase(to_v1(job->second.phase));
+        } else if (const auto stone = after.ledger.tombstones.find(id); stone != after.ledger.tombstones.end()) {
+          response->set_phase(to_v1(stone->second.phase));
+        }
+        reactor->Finish(grpc::Status::OK);
+      });
+      if (!accepted) reactor->Finish(overloaded());
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* context, const v1::ExplainJobRequest* request, v1::ExplainJobResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+      const auto ref = resolve_job(view.ledger, request->job());
+      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
+      const auto fill = [response](const View& shown, const core::JobRecord& job) {
+        response->set_job_id(job.id.str());
+        response->set_phase(to_v1(job.phase));
+        for (std::string& line : core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits)) response->add_lines(std::move(line));
+      };
+      if (!ref->archived) {
+        fill(view, view.ledger.jobs.at(ref->id));
+        return reactor->Finish(grpc::Status::OK);
+      }
+      read_archived(edge_.shell, ref->id, false, [this, reactor, fill](Result<ArchivedRecord> record) {
+        if (!record) return reactor->Finish(rpc::to_status(record.error()));
+        const bool again = edge_.shell.read([reactor, fill, job = std::move(record->job)](const View& shown) {
+          fill(shown, job);
+          reactor->Finish(grpc::Status::OK);
+        });
+        if (!again) reactor->Finish(overloaded());
+      });
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* context, const v1::ReadSeriesRequest* request, v1::ReadSeriesResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+      const auto ref = resolve_job(view.ledger, request->job());
+      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
+      edge_.work.post("series-read", [this, reactor, response, id = ref->id] {
+        const auto points = edge_.logs.series(id);
+        if (!points) return reactor->Finish(rpc::to_status(points.error()));
+        for (const logs::SeriesPoint& point : *points) {
+          v1::SeriesPoint& one = *response->add_points();
+          *one.mutable_at() = to_v1(point.at);
+          one.set_attempt(point.attempt.value);
+          one.set_step(point.step);
+          one.set_loss(point.loss);
+          one.set_has_loss(point.has_loss);
+        }
+        reactor->Finish(grpc::Status::OK);
+      });
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  if (const grpc::Status allowed = rpc::check_caller(*context, edge_.token); !allowed.ok()) return new Refused<v1::WatchResponse>(allowed);
+  return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_);
+}
+
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
+  if (const grpc::Status allowed = rpc::check_caller(*context, edge_.token); !allowed.ok()) return new Refused<v1::ReadLogsResponse>(allowed);
+  return LogStream::begin(edge_, followers_, *request);
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,113 @@
+// A client's ReadLogs stream: bytes of the chosen ranks' logs from the controller's own copy, attempt by attempt, gaps told. Following goes on over attempts and ends when
+// the job is final and each chosen log is complete, or its node is not there to send the rest.
+//
+// All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One write outstanding; what is not read yet stays in the
+// store, so a slow reader costs no memory.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "controller/api/edge.h"
+#include "controller/api/job_ref.h"
+#include "muster/v1/job_service.pb.h"
+
+namespace muster::controller {
+
+class LogStream;
+
+// Who follows which job. Told by the store of each change; one wake-up a log, however many appends come before it is looked at.
+class LogFollowers {
+ public:
+  explicit LogFollowers(Edge& edge);
+  // Work loop.
+  void add(const JobId& job, LogStream* stream) { streams_.emplace(job, stream); }
+  void remove(const JobId& job, const LogStream* stream);
+
+ private:
+  void changed(const logs::LogKey& key);     // the store's threads
+  void wake();                               // work loop
+
+  Edge& edge_;
+  std::mutex mutex_;                         // guards changed_, followed_
+  std::set<logs::LogKey> changed_;
+  std::unordered_map<JobId, std::size_t> followed_;   // so that logs nobody follows cost nothing
+  std::unordered_multimap<JobId, LogStream*> streams_;
+
+  friend class LogStream;
+};
+
+// What a reader must know of a job: taken on the strand (or from the archive), looked at on the work loop.
+struct LogSources {
+  struct Part {
+    NodeName node;
+    RankNo first;
+    std::uint32_t count = 0;
+    bool there = false;                      // its agent is connected: what is missing may still come
+  };
+  JobId job;
+  bool final = false;
+  std::map<AttemptNo, std::vector<Part>> attempts;
+};
+LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
+
+class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, public Watcher, public std::enable_shared_from_this<LogStream> {
+ public:
+  static constexpr std::size_t kChunkMax = 256 << 10;
+
+  static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request);
+  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) : edge_(edge), followers_(followers), request_(request) {}
+
+  void on_events(std::span<const EventPtr> events, const View& view) override;
+  void on_reading(const JobId&, const core::Presence&) override {}
+  void on_presence(const core::Presence& presence) override;
+
+  void on_log(AttemptNo attempt, RankNo rank);   // work loop: more of it is in the store
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  using Key = std::pair<AttemptNo, RankNo>;
+  struct Cursor {
+    NodeName node;
+    std::uint64_t offset = 0;
+    bool begun = false;                      // tail_lines looked up
+    bool complete = false;
+    bool there = true;
+  };
+  void open(const View& view);
+  void sources(LogSources sources);          // work loop, as everything below
+  void pump();
+  bool write_some(const Key& key, Cursor& cursor);   // false: nothing there now
+  [[nodiscard]] bool wanted(AttemptNo attempt) const;
+  void finish(grpc::Status status);
+  template <class Work>
+  void post(const char* name, Work work);
+
+  Edge& edge_;
+  LogFollowers& followers_;
+  const v1::ReadLogsRequest request_;
+  std::shared_ptr<LogStream> self_;
+
+  // Work loop only.
+  JobId job_;
+  bool opened_ = false, registered_ = false, final_ = false, writing_ = false, finished_ = false;
+  AttemptNo first_attempt_;                  // without a chosen attempt: the current one when the stream began
+  std::map<Key, Cursor> cursors_;
+  std::set<Key> ready_;                      // may have bytes to read
+  Key last_{};                               // written last: the next of the same attempt comes first
+  v1::ReadLogsResponse outgoing_;
+};
+
+}  // namespace muster::controller

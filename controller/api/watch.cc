@@ -1,0 +1,176 @@
+#include "controller/api/watch.h"
+
+#include "controller/api/archive_read.h"
+#include "controller/api/convert.h"
+
+namespace muster::controller {
+
+void SamplePacer::wake_later(std::shared_ptr<WatchStream> stream) {
+  work_.post("sample-later", [this, stream = std::move(stream)]() mutable {
+    if (timer_ == nullptr) return;
+    waiting_.push_back(std::move(stream));
+    if (armed_) return;
+    armed_ = true;
+    timer_->arm(WatchStream::kSampleInterval, [this] {
+      armed_ = false;
+      for (const auto& waiting : std::exchange(waiting_, {})) waiting->wake();
+    });
+  });
+}
+
+void SamplePacer::stop() {
+  work_.post("sample-stop", [this] {
+    waiting_.clear();
+    timer_.reset();
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request, std::size_t queue_max) {
+  auto stream = std::make_shared<WatchStream>(edge, pacer, request, queue_max);
+  stream->self_ = stream;
+  WatchStream* const reactor = stream.get();
+  if (!edge.shell.read([stream](const View& view) { stream->open(view); })) stream->end(overloaded());
+  return reactor;
+}
+
+// On the strand, at a moment when all is durable: what is in the history now and what on_events brings later fit without a hole.
+void WatchStream::open(const View& view) {
+  const JournalIndex from(request_.from_index());
+  const auto attach = [&](const JobId& job) {
+    {
+      // Cancelled before it began: nobody would take the watcher away again. After this, OnDone's removal comes behind us on the strand.
+      const std::lock_guard lock(mutex_);
+      if (finished_) return;
+    }
+    if (!edge_.shell.add_watcher(shared_from_this(), job)) end({grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: too many watchers are connected; end some of them"});
+  };
+  if (request_.job().empty()) {
+    auto history = view.history.after(from);
+    if (!history) {
+      end({grpc::StatusCode::OUT_OF_RANGE, "watching everything from index " + std::to_string(from.value) + ": events up to " + std::to_string(view.history.oldest().value) +
+                                               " are no longer kept; watch from there, or from 0, or one job"});
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      queue(*history);
+      history_ = queue_.size();
+      write_next();
+    }
+    attach(JobId());
+    return;
+  }
+  const auto ref = resolve_job(view.ledger, request_.job());
+  if (!ref) return end(rpc::to_status(ref.error()));
+  if (!ref->archived) {
+    const bool over = core::is_final(view.ledger.jobs.at(ref->id).phase);
+    {
+      const std::lock_guard lock(mutex_);
+      queue(view.history.of_job(ref->id, from));
+      history_ = queue_.size();
+      // Its last event may lie before from_index.
+      if (over && request_.until_final()) last_event_queued_ = true;
+      write_next();
+    }
+    if (!over || !request_.until_final()) attach(ref->id);
+    return;
+  }
+  read_archived(edge_.shell, ref->id, true, [stream = shared_from_this(), from](Result<ArchivedRecord> record) {
+    if (!record) return stream->end(rpc::to_status(record.error()));
+    std::erase_if(record->events, [&](const EventPtr& event) { return event->index() <= from.value; });
+    const std::lock_guard lock(stream->mutex_);
+    stream->queue(record->events);
+    stream->last_event_queued_ = true;   // nothing will follow
+    stream->write_next();
+  });
+}
+
+void WatchStream::queue(std::span<const EventPtr> events) {
+  for (const EventPtr& event : events) {
+    if (last_event_queued_) return;
+    queue_.push_back(event);
+    if (request_.until_final() && !request_.job().empty() && event->type() == "job-ended") last_event_queued_ = true;
+  }
+}
+
+void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
+  const std::lock_guard lock(mutex_);
+  if (queue_.size() + events.size() > queue_max_ + history_ && !ending_) {
+    ending_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                           "watching: this watcher does not keep up, " + std::to_string(queue_.size()) + " events wait; resume with from_index=" + std::to_string(written_index_));
+    queue_.clear();
+  } else {
+    queue(events);
+  }
+  write_next();
+}
+
+void WatchStream::on_reading(const JobId& job, const core::Presence& presence) {
+  if (!request_.samples()) return;
+  auto progress = progress_of(presence, job);
+  if (!progress) return;
+  const std::lock_guard lock(mutex_);
+  samples_[job] = std::move(*progress);
+  write_next();
+}
+
+void WatchStream::wake() {
+  const std::lock_guard lock(mutex_);
+  pacing_ = false;
+  write_next();
+}
+
+void WatchStream::end(grpc::Status status) {
+  const std::lock_guard lock(mutex_);
+  if (!ending_) ending_ = std::move(status);
+  write_next();
+}
+
+void WatchStream::write_next() {
+  if (writing_ || finished_) return;
+  if (ending_) {
+    finished_ = true;
+    Finish(*ending_);
+    return;
+  }
+  outgoing_.Clear();
+  if (!queue_.empty()) {
+    *outgoing_.mutable_event() = *queue_.front();
+    written_index_ = queue_.front()->index();
+    queue_.pop_front();
+  } else if (last_event_queued_) {
+    finished_ = true;
+    Finish(grpc::Status::OK);
+    return;
+  } else if (!samples_.empty()) {
+    const BootTime now = edge_.shell.now().boot;
+    if (now - last_sample_ < kSampleInterval) {
+      if (!std::exchange(pacing_, true)) pacer_.wake_later(shared_from_this());
+      return;
+    }
+    auto sample = samples_.extract(samples_.begin());
+    outgoing_.mutable_sample()->set_job_id(sample.key().str());
+    *outgoing_.mutable_sample()->mutable_progress() = std::move(sample.mapped());
+    if (samples_.empty()) last_sample_ = now;   // one round over all jobs an interval
+  } else {
+    return;
+  }
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+void WatchStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  writing_ = false;
+  if (!ok && !ending_) ending_ = grpc::Status::CANCELLED;
+  write_next();
+}
+
+void WatchStream::OnCancel() { end(grpc::Status::CANCELLED); }
+
+void WatchStream::OnDone() {
+  edge_.shell.remove_watcher(this);
+  const auto last = std::move(self_);
+}
+
+}  // namespace muster::controller

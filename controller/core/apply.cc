@@ -1,0 +1,372 @@
+// The fold. Every branch is total: nothing here can refuse, fail or look at anything but its arguments. What makes no sense is our own bug.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "controller/core/core.h"
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+JobPhase phase_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Succeeded: return JobPhase::Succeeded;
+    case Outcome::Failed: return JobPhase::Failed;
+    case Outcome::Cancelled: return JobPhase::Cancelled;
+  }
+  return JobPhase::Failed;
+}
+
+class Folder {
+ public:
+  Folder(Ledger& ledger, JournalIndex index, WallTime at) : ledger_(ledger), index_(index), at_(at) {}
+
+  void operator()(const ControllerStarted& event) {
+    ledger_.epoch = event.epoch;
+    ledger_.cluster = event.cluster;
+    ledger_.version = event.version;
+  }
+
+  // Touches this node's record only: registrations between the first and the last may be missing from a replay.
+  void operator()(const NodeRegistered& event) {
+    ledger_.nodes[event.node] = NodeRecord{.name = event.node,
+                                           .instance = event.instance,
+                                           .boot_id = event.boot_id,
+                                           .inventory = event.inventory,
+                                           .version = event.version,
+                                           .dead = false,
+                                           .registered_at = at_};
+    ledger_.dead_nodes.erase(event.node);
+  }
+
+  void operator()(const NodeDeclaredDead& event) {
+    const auto node = ledger_.nodes.find(event.node);
+    if (node == ledger_.nodes.end()) return;
+    node->second.dead = true;
+    ledger_.dead_nodes.insert(event.node);
+  }
+
+  void operator()(const JobSubmitted& event) {
+    JobRecord job;
+    job.id = event.job;
+    job.request_id = event.request_id;
+    job.spec = event.spec;
+    job.spec_hash = event.spec_hash;
+    job.submitted_at = at_;
+    job.last_index = index_;
+    if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
+    ledger_.live_names[event.spec.name()] = event.job;
+    ledger_.queue.push_back(event.job);
+    const bool inserted = ledger_.jobs.emplace(event.job, std::move(job)).second;
+    MUSTER_ASSERT(inserted, "a job id was used twice");
+  }
+
+  void operator()(const CancelRequested& event) {
+    JobRecord& job = job_of(event.job);
+    job.cancel_requested = true;
+    job.cancel_reason = event.reason;
+  }
+
+  void operator()(const AttemptPlaced& event) {
+    JobRecord& job = job_of(event.job);
+    MUSTER_ASSERT(event.attempt.value == job.attempts.size() + 1, "attempts are numbered without a gap");
+    move(job, JobStep::Placed);
+    leave_queue(job.id);
+    ledger_.live.insert(job.id);
+    AttemptRecord attempt;
+    attempt.number = event.attempt;
+    attempt.master_port = event.master_port;
+    attempt.resume = event.resume;
+    attempt.placed_at = at_;
+    for (const PlacedNode& placed : event.nodes) {
+      hold_devices(event, placed);
+      NodePart part{.placed = placed};
+      attempt.part_index[placed.node] = attempt.parts.size();
+      if (part.idle()) {
+        part.started = part.logs_collected = true;
+        ++attempt.parts_started;
+      } else {
+        NodeParts& orders = ledger_.node_parts[placed.node];
+        orders.unswept.insert({event.job, event.attempt});
+        orders.open.insert({event.job, event.attempt});
+        ++job.open_parts;
+      }
+      attempt.parts.push_back(std::move(part));
+    }
+    const std::string& address = event.nodes.front().address;
+    ledger_.ports_held[{address, event.master_port}] = {event.job, event.attempt};
+    ledger_.port_cursor[address] = event.master_port;
+    job.attempts.push_back(std::move(attempt));
+  }
+
+  void operator()(const NodeStarted& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    NodePart& part = part_of(attempt, event.node);
+    if (!part.started) ++attempt.parts_started;
+    part.started = true;
+    part.pids = event.pids;
+    if (is_current(job, attempt) && attempt.state == AttemptState::Live && job.phase == JobPhase::Launching && attempt.parts_started == attempt.parts.size()) {
+      attempt.running_at = at_;
+      move(job, JobStep::AllNodesUp);
+    }
+  }
+
+  // Not swept by that: the agent's NodeSwept follows, after it has looked for processes of an earlier life.
+  void operator()(const NodeStartFailed& event) {
+    JobRecord& job = job_of(event.job);
+    part_of(attempt_of(job, event.attempt), event.node).start_failed = event;
+  }
+
+  void operator()(const RankExited& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    if (!part_of(attempt, event.node).exits.emplace(event.rank, event).second) return;
+    ++attempt.ranks_exited;
+    if (ended_well(event)) ++attempt.ranks_well;
+    if (is_current(job, attempt) && attempt.state == AttemptState::Live && attempt.ranks_well == attempt.world_size()) {
+      if (!attempt.running_at) attempt.running_at = at_;
+      move(job, JobStep::AllRanksDone);
+    }
+  }
+
+  void operator()(const NodeSwept& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    NodePart& part = part_of(attempt, event.node);
+    if (part.swept) return;
+    sweep(job, attempt, part, event.reason);
+    const bool only_idle_left = std::ranges::all_of(attempt.parts, [](const NodePart& other) { return other.swept || other.idle(); });
+    if (!attempt.all_swept() && only_idle_left) {
+      for (NodePart& other : attempt.parts) {
+        if (!other.swept) sweep(job, attempt, other, "ran nothing");
+      }
+    }
+    settle_attempt(job, attempt);
+  }
+
+  void operator()(const FirstStep& event) {
+    AttemptRecord& attempt = attempt_of(job_of(event.job), event.attempt);
+    if (attempt.first_step) return;
+    attempt.first_step = event.step;
+    attempt.first_step_at = at_;
+  }
+
+  void operator()(const CheckpointCompleted& event) {
+    job_of(event.job).checkpoints.push_back(CheckpointRecord{
+        .attempt = event.attempt, .step = event.step, .path = event.path, .bytes = event.bytes, .shards = event.shards, .at = at_, .set_aside = false});
+  }
+
+  void operator()(const AttemptBroke& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live, "only the current, live attempt can break");
+    attempt.state = AttemptState::Stopping;
+    attempt.broke_at = at_;
+    attempt.broke_cause = event.cause;
+    attempt.fault_time = event.fault_time;
+    attempt.cancelled = job.cancel_requested;
+    move(job, JobStep::Broke);
+  }
+
+  void operator()(const AttemptEnded& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Stopping, "only the current attempt can end, after it broke");
+    attempt.verdict = event.verdict;
+    attempt.charged = event.charged;
+    attempt.fence = event.fence;
+    end_attempt(job, attempt, event.best_step);
+    if (event.charged) job.attempts_without_progress = event.best_step > job.best_step ? 0 : job.attempts_without_progress + 1;
+    job.best_step = std::max(job.best_step, event.best_step);
+    if (event.job_ends) return;
+    move(job, JobStep::TornDown);
+    ledger_.live.erase(job.id);
+    ledger_.queue.push_front(job.id);
+  }
+
+  void operator()(const CaughtUp& event) { attempt_of(job_of(event.job), event.attempt).caught_up_at = at_; }
+
+  void operator()(const AttemptCompleted& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live, "only the current, live attempt can complete");
+    attempt.completed = true;
+    end_attempt(job, attempt, event.best_step);
+    job.best_step = std::max(job.best_step, event.best_step);
+  }
+
+  void operator()(const JobEnded& event) {
+    JobRecord& job = job_of(event.job);
+    const bool queued = job.phase == JobPhase::Queued;
+    switch (event.outcome) {
+      case Outcome::Succeeded: move(job, JobStep::Finished); break;
+      case Outcome::Failed: move(job, JobStep::GaveUp); break;
+      case Outcome::Cancelled: move(job, queued ? JobStep::CancelAsked : JobStep::StoppedForCancel); break;
+    }
+    if (queued) leave_queue(job.id);
+    job.ended_at = at_;
+    job.verdict = event.verdict;
+    ledger_.live.erase(job.id);
+    ledger_.live_names.erase(job.spec.name());
+    note_archivable(job);
+  }
+
+  void operator()(const LogsCollected& event) {
+    JobRecord& job = job_of(event.job);
+    NodePart& part = part_of(attempt_of(job, event.attempt), event.node);
+    if (part.logs_collected) return;
+    part.logs_collected = true;
+    if (part.swept) close(job, event.attempt, part);
+  }
+
+  void operator()(const JobArchived& event) {
+    if (const auto found = ledger_.jobs.find(event.job); found != ledger_.jobs.end()) {
+      drop(found->second);
+      ledger_.jobs.erase(found);
+    }
+    ledger_.tombstones[event.job] =
+        Tombstone{.id = event.job, .name = event.name, .request_id = event.request_id, .phase = phase_of(event.outcome), .ended_at = event.ended_at};
+    ledger_.tombstone_ages.insert({event.ended_at, event.job});
+    if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
+  }
+
+  void operator()(const TombstoneDropped& event) {
+    const auto found = ledger_.tombstones.find(event.job);
+    if (found == ledger_.tombstones.end()) return;
+    ledger_.tombstone_ages.erase({found->second.ended_at, event.job});
+    if (!found->second.request_id.empty()) ledger_.request_ids.erase(found->second.request_id);
+    ledger_.tombstones.erase(found);
+  }
+
+ private:
+  JobRecord& job_of(const JobId& id) {
+    const auto found = ledger_.jobs.find(id);
+    MUSTER_ASSERT(found != ledger_.jobs.end(), "an event names a job that the ledger does not have");
+    found->second.last_index = index_;
+    return found->second;
+  }
+  static AttemptRecord& attempt_of(JobRecord& job, AttemptNo number) {
+    AttemptRecord* attempt = job.attempt(number);
+    MUSTER_ASSERT(attempt != nullptr, "an event names an attempt that its job does not have");
+    return *attempt;
+  }
+  static NodePart& part_of(AttemptRecord& attempt, const NodeName& node) {
+    NodePart* part = attempt.part(node);
+    MUSTER_ASSERT(part != nullptr, "an event names a node that the attempt was not placed on");
+    return *part;
+  }
+  static bool is_current(const JobRecord& job, const AttemptRecord& attempt) { return &attempt == job.current(); }
+
+  static void move(JobRecord& job, JobStep step) {
+    const std::optional<JobPhase> to = next_phase(job.phase, step);
+    if (!to) MUSTER_ASSERT(false, fmt::format("job '{}' is {}: there is no arrow {} from there", job.id.str(), to_string(job.phase), to_string(step)).c_str());
+    job.phase = *to;
+  }
+
+  // Nearly always the first one: no walk over a long queue.
+  void leave_queue(const JobId& job) {
+    const auto place = std::ranges::find(ledger_.queue, job);
+    MUSTER_ASSERT(place != ledger_.queue.end(), "a queued job is not in the queue");
+    ledger_.queue.erase(place);
+  }
+
+  void hold_devices(const AttemptPlaced& event, const PlacedNode& placed) {
+    auto& holders = ledger_.device_holders[placed.node];
+    for (const std::uint32_t device : placed.devices) {
+      const bool was_free = holders.emplace(device, AttemptKey{event.job, event.attempt}).second;
+      MUSTER_ASSERT(was_free, "a device was given to a second attempt before the first was swept");
+    }
+  }
+
+  void release_devices(const AttemptKey& key, const PlacedNode& placed) {
+    const auto found = ledger_.device_holders.find(placed.node);
+    if (found == ledger_.device_holders.end()) return;
+    for (const std::uint32_t device : placed.devices) {
+      const auto holder = found->second.find(device);
+      if (holder != found->second.end() && holder->second == key) found->second.erase(holder);
+    }
+    if (found->second.empty()) ledger_.device_holders.erase(found);
+  }
+
+  void sweep(JobRecord& job, AttemptRecord& attempt, NodePart& part, const std::string& reason) {
+    const AttemptKey key{job.id, attempt.number};
+    part.swept = true;
+    part.swept_reason = reason;
+    ++attempt.parts_swept;
+    if (attempt.state == AttemptState::Ended) release_devices(key, part.placed);
+    if (part.idle()) return;
+    ledger_.node_parts[part.placed.node].unswept.erase(key);
+    if (part.logs_collected) close(job, attempt.number, part);
+  }
+
+  void close(JobRecord& job, AttemptNo number, const NodePart& part) {
+    NodeParts& orders = ledger_.node_parts[part.placed.node];
+    orders.open.erase({job.id, number});
+    orders.closed.push_back({job.id, number});
+    if (orders.closed.size() > kForgetListMax) orders.closed.pop_front();
+    --job.open_parts;
+    note_archivable(job);
+  }
+
+  void end_attempt(JobRecord& job, AttemptRecord& attempt, std::int64_t best_step) {
+    attempt.state = AttemptState::Ended;
+    attempt.ended_at = at_;
+    attempt.best_step = best_step;
+    // Not before: the job is next in the queue now, and nobody has taken its nodes one by one while the last of them was being swept.
+    for (const NodePart& part : attempt.parts) {
+      if (part.swept) release_devices({job.id, attempt.number}, part.placed);
+    }
+    if (!attempt.all_swept()) ledger_.lingering.insert({job.id, attempt.number});
+    settle_attempt(job, attempt);
+  }
+
+  // The port and the attempt itself are done with once it has ended and nothing of it is left.
+  void settle_attempt(const JobRecord& job, const AttemptRecord& attempt) {
+    if (attempt.state != AttemptState::Ended) return;
+    if (attempt.parts.front().swept) release_port(job, attempt);
+    if (attempt.all_swept()) ledger_.lingering.erase({job.id, attempt.number});
+  }
+
+  void release_port(const JobRecord& job, const AttemptRecord& attempt) {
+    const auto held = ledger_.ports_held.find({attempt.parts.front().placed.address, attempt.master_port});
+    if (held != ledger_.ports_held.end() && held->second == AttemptKey{job.id, attempt.number}) ledger_.ports_held.erase(held);
+  }
+
+  void note_archivable(const JobRecord& job) {
+    if (is_final(job.phase) && job.open_parts == 0) ledger_.archivable.insert({*job.ended_at, job.id});
+  }
+
+  void drop(const JobRecord& job) {
+    if (job.ended_at) ledger_.archivable.erase({*job.ended_at, job.id});
+    for (const AttemptRecord& attempt : job.attempts) {
+      const AttemptKey key{job.id, attempt.number};
+      ledger_.lingering.erase(key);
+      release_port(job, attempt);
+      for (const NodePart& part : attempt.parts) {
+        if (!part.swept) release_devices(key, part.placed);
+        const auto orders = ledger_.node_parts.find(part.placed.node);
+        if (orders == ledger_.node_parts.end()) continue;
+        orders->second.unswept.erase(key);
+        orders->second.open.erase(key);
+        std::erase(orders->second.closed, key);
+        if (orders->second.open.empty() && orders->second.closed.empty()) ledger_.node_parts.erase(orders);
+      }
+    }
+  }
+
+  Ledger& ledger_;
+  JournalIndex index_;
+  WallTime at_;
+};
+
+}  // namespace
+
+void apply(Ledger& ledger, JournalIndex index, const Event& event) {
+  ledger.index = index;
+  std::visit(Folder(ledger, index, event.at), event.body);
+}
+
+}  // namespace muster::core

@@ -1,0 +1,22 @@
+// Which checkpoints count, and from which one the next attempt goes on. Pure.
+#pragma once
+
+#include <optional>
+
+#include "controller/core/ledger.h"
+#include "controller/core/presence.h"
+
+namespace muster::core {
+
+// The newest by (step, attempt) over all attempts that is not set aside; nothing when the spec does not resume.
+std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
+
+// A checkpoint of this attempt may still be accepted: it is the current one, and its ranks may still advance or did end well. Once the fence has
+// let go of an attempt, whatever an old writer finishes counts for nothing.
+bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt);
+bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step);
+
+// The highest step that this attempt is known to have done: readings, first step and checkpoints together; -1 = none.
+std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt);
+
+}  // namespace muster::core

@@ -1,0 +1,52 @@
+// decide() in parts, one overload an input; decide.cc hands them out. Pure. Each says what is accepted as having happened: an input that is out of
+// date gives a refusal (clients) or nothing (agents, proposals), never an event.
+#pragma once
+
+#include "controller/core/core.h"
+
+namespace muster::core {
+
+struct Deciding {
+  const Ledger& ledger;
+  const Presence& presence;
+  Now now;
+  const Limits& limits;
+};
+
+// decide_client.cc
+Decision decide_one(const Deciding& in, const SubmitJob& input);
+Decision decide_one(const Deciding& in, const CancelJob& input);
+Decision decide_one(const Deciding& in, const DeclareNodeDead& input);
+// decide_agent.cc
+Decision decide_one(const Deciding& in, const RegisterNode& input);
+Decision decide_one(const Deciding& in, const ReportFact& input);
+Decision decide_one(const Deciding& in, const ReportLogsCollected& input);
+// decide_proposal.cc
+Decision decide_one(const Deciding& in, const ProposePlacement& input);
+Decision decide_one(const Deciding& in, const ProposeCheckpoint& input);
+Decision decide_one(const Deciding& in, const ProposeBreak& input);
+Decision decide_one(const Deciding& in, const ProposeEnd& input);
+Decision decide_one(const Deciding& in, const ProposeComplete& input);
+Decision decide_one(const Deciding& in, const ProposeCaughtUp& input);
+Decision decide_one(const Deciding& in, const ProposeSwept& input);
+Decision decide_one(const Deciding& in, const ProposeArchive& input);
+Decision decide_one(const Deciding& in, const ProposeDropTombstone& input);
+
+inline Decision nothing() { return {}; }
+inline Decision refuse(ErrorCode code, std::string message) { return {.refusal = Error{code, std::move(message)}}; }
+template <class... Bodies>
+Decision accept(Bodies&&... bodies) {
+  Decision decision;
+  (decision.events.emplace_back(std::forward<Bodies>(bodies)), ...);
+  return decision;
+}
+
+// What every proposal needs: the job and its current attempt of that number, or nothing.
+struct Current {
+  const JobRecord* job = nullptr;
+  const AttemptRecord* attempt = nullptr;
+  explicit operator bool() const { return attempt != nullptr; }
+};
+Current current_of(const Ledger& ledger, const JobId& job, AttemptNo attempt);
+
+}  // namespace muster::core

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
+
+#include "controller/core/decide.h"
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+WallTime to_wall(const google::protobuf::Timestamp& from) { return WallTime(std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos())); }
+
+StartFailure to_failure(v1::StartFailure from) {
+  switch (from) {
+    case v1::START_FAILURE_GONE: return StartFailure::Gone;
+    case v1::START_FAILURE_PORT: return StartFailure::Port;
+    case v1::START_FAILURE_DISK: return StartFailure::Disk;
+    case v1::START_FAILURE_LAUNCH:
+    case v1::START_FAILURE_UNSPECIFIED:
+    case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: return StartFailure::Launch;
+  }
+  return StartFailure::Launch;
+}
+
+// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank, kind); known ones are acknowledged all the same.
+class FactDecider {
+ public:
+  FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job, const AttemptRecord& attempt, const NodePart& part)
+      : in_(in), input_(input), job_(job), attempt_(attempt), part_(part), at_(to_wall(input.fact.at())) {}
+
+  Decision run() {
+    // Another state directory than the one the placement pinned cannot have run it: it can only say that nothing is left, or why it will not start.
+    const bool same_life = input_.instance == part_.placed.instance;
+    switch (input_.fact.what_case()) {
+      case v1::Fact::kStarted: return same_life ? started() : nothing();
+      case v1::Fact::kStartFailed: return same_life || input_.fact.start_failed().why() == v1::START_FAILURE_GONE ? start_failed() : nothing();
+      case v1::Fact::kExited: return same_life ? exited() : nothing();
+      case v1::Fact::kSwept: return swept();
+      case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
+      case v1::Fact::WHAT_NOT_SET: break;
+    }
+    return nothing();
+  }
+
+ private:
+  [[nodiscard]] const NodeName& node() const { return part_.placed.node; }
+  [[nodiscard]] bool live() const { return &attempt_ == job_.current() && attempt_.state == AttemptState::Live; }
+  [[nodiscard]] bool all_well() const {
+    return std::ranges::count_if(part_.exits, [](const auto& exit) { return ended_well(exit.second); }) == part_.placed.rank_count;
+  }
+  void breaks(Decision& decision, std::string cause, WallTime fault_time) const {
+    if (!live()) return;
+    decision.events.emplace_back(AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = fault_time});
+  }
+
+  Decision started() const {
+    if (part_.started) return nothing();
+    NodeStarted event{.job = job_.id, .attempt = attempt_.number, .node = node(), .worker_pid = input_.fact.started().worker_pid(), .node_time = at_};
+    event.pids.assign(input_.fact.started().pids().begin(), input_.fact.started().pids().end());
+    return accept(std::move(event));
+  }
+
+  Decision start_failed() const {
+    if (part_.start_failed) return nothing();
+    const v1::NodeStartFailed& from = input_.fact.start_failed();
+    Decision decision = accept(
+        NodeStartFailed{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = from.text(), .node_time = at_});
+    // An agent that lost its state directory after the ranks had ended well says `gone` as well.
+    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), from.text()), at_);
+    return decision;
+  }
+
+  Decision exited() const {
+    const v1::RankExited& from = input_.fact.exited();
+    const RankNo rank(from.rank());
+    const bool here = rank >= part_.placed.first_rank && rank.value - part_.placed.first_rank.value < part_.placed.rank_count;
+    if (!here || part_.exits.contains(rank)) return nothing();
+    RankExited event{.job = job_.id,
+                     .attempt = attempt_.number,
+                     .node = node(),
+                     .rank = rank,
+                     .code = from.code(),
+                     .signal = from.signal(),
+                     .stop_requested = from.stop_requested(),
+                     .oom = from.oom(),
+                     .lost = from.lost(),
+                     .success_seen = from.success_seen(),
+                     .evidence = from.evidence(),
+                     .node_time = at_};
+    Decision decision = accept(event);
+    if (!ended_well(event)) breaks(decision, exit_text(event), at_);
+    return decision;
+  }
+
+  Decision swept() const {
+    if (part_.swept) return nothing();
+    const std::string& reason = input_.fact.swept().reason();
+    Decision decision = accept(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
+    if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason), at_);
+    return decision;
+  }
+
+  Decision first_step() const {
+    if (attempt_.first_step) return nothing();
+    return accept(FirstStep{.job = job_.id, .attempt = attempt_.number, .node = node(), .step = input_.fact.first_step().step(), .node_time = at_});
+  }
+
+  const Deciding& in_;
+  const ReportFact& input_;
+  const JobRecord& job_;
+  const AttemptRecord& attempt_;
+  const NodePart& part_;
+  WallTime at_;
+};
+
+}  // namespace
+
+Decision decide_one(const Deciding& in, const RegisterNode& input) {
+  const auto seen = in.presence.nodes.find(input.node);
+  const bool held = seen != in.presence.nodes.end() && seen->second.connection.value != 0 && seen->second.instance != input.instance;
+  if (held && !is_silent(in.presence, input.node, in.now.boot, in.limits.silent_after)) {
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("registering node '{}': another agent with this name is connected (instance '{}'); give each agent a name of its own",
+                              input.node.str(), seen->second.instance.str()));
+  }
+  const auto known = in.ledger.nodes.find(input.node);
+  if (known != in.ledger.nodes.end()) {
+    const NodeRecord& node = known->second;
+    const bool same = !node.dead && node.instance == input.instance && node.boot_id == input.boot_id && node.version == input.version &&
+                      google::protobuf::util::MessageDifferencer::Equals(node.inventory, input.inventory);
+    if (same) return nothing();
+  }
+  return accept(
+      NodeRegistered{.node = input.node, .instance = input.instance, .boot_id = input.boot_id, .inventory = input.inventory, .version = input.version});
+}
+
+Decision decide_one(const Deciding& in, const ReportFact& input) {
+  const auto job = in.ledger.jobs.find(JobId(input.fact.job_id()));
+  if (job == in.ledger.jobs.end()) return nothing();
+  const AttemptRecord* attempt = job->second.attempt(AttemptNo(input.fact.attempt()));
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
+  if (part == nullptr) return nothing();
+  return FactDecider(in, input, job->second, *attempt, *part).run();
+}
+
+Decision decide_one(const Deciding& in, const ReportLogsCollected& input) {
+  const auto job = in.ledger.jobs.find(input.job);
+  const AttemptRecord* attempt = job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
+  if (part == nullptr || part->logs_collected) return nothing();
+  return accept(LogsCollected{.job = input.job, .attempt = input.attempt, .node = input.node});
+}
+
+}  // namespace muster::core

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/core/checkpoints.h"
+#include "controller/core/decide.h"
+#include "controller/core/fence.h"
+#include "controller/core/spec_view.h"
+#include "controller/core/verdict.h"
+
+namespace muster::core {
+namespace {
+
+// Looked at again, although propose() has just looked: a device given twice could not be taken back.
+bool still_free(const Deciding& in, const ProposePlacement& input) {
+  std::uint32_t next_rank = 0;
+  for (const PlacedNode& placed : input.nodes) {
+    const auto node = in.ledger.nodes.find(placed.node);
+    if (node == in.ledger.nodes.end() || node->second.dead) return false;
+    if (node->second.boot_id != placed.boot_id || node->second.instance != placed.instance) return false;
+    if (!is_connected(in.presence, placed.node) || is_silent(in.presence, placed.node, in.now.boot, in.limits.silent_after)) return false;
+    if (placed.first_rank.value != next_rank) return false;
+    next_rank += placed.rank_count;
+    const auto holders = in.ledger.device_holders.find(placed.node);
+    if (holders == in.ledger.device_holders.end()) continue;
+    if (std::ranges::any_of(placed.devices, [&](std::uint32_t device) { return holders->second.contains(device); })) return false;
+  }
+  return next_rank > 0 && !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
+}
+
+Outcome ending(const JobRecord& job) { return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed; }
+
+bool success_seen(const AttemptRecord& attempt) {
+  return std::ranges::any_of(attempt.parts,
+                             [](const NodePart& part) { return std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.success_seen; }); });
+}
+
+// Nothing: the spec is content.
+std::string success_missing(const v1::JobSpec& spec, const AttemptRecord& attempt) {
+  switch (spec.success().means_case()) {
+    case v1::SuccessSpec::kRegex:
+      if (!success_seen(attempt))
+        return fmt::format("every rank ended with status 0, but no line of any log matches success.regex '{}'", spec.success().regex());
+      break;
+    case v1::SuccessSpec::kFile:
+      if (!success_seen(attempt)) return fmt::format("every rank ended with status 0, but success.file '{}' is not there", spec.success().file());
+      break;
+    case v1::SuccessSpec::kExit0:
+    case v1::SuccessSpec::MEANS_NOT_SET: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Decision decide_one(const Deciding& in, const ProposePlacement& input) {
+  const auto job = in.ledger.jobs.find(input.job);
+  if (job == in.ledger.jobs.end() || job->second.phase != JobPhase::Queued) return nothing();
+  if (input.attempt.value != job->second.attempts.size() + 1 || input.nodes.empty() || !still_free(in, input)) return nothing();
+  return accept(AttemptPlaced{.job = input.job, .attempt = input.attempt, .nodes = input.nodes, .master_port = input.master_port, .resume = input.resume});
+}
+
+Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
+  const Current current = current_of(in.ledger, input.job, input.attempt);
+  if (!current || !accepts_checkpoints(*current.job, *current.attempt) || has_checkpoint(*current.job, input.attempt, input.step)) return nothing();
+  return accept(
+      CheckpointCompleted{.job = input.job, .attempt = input.attempt, .step = input.step, .path = input.path, .bytes = input.bytes, .shards = input.shards});
+}
+
+Decision decide_one(const Deciding& in, const ProposeBreak& input) {
+  const Current current = current_of(in.ledger, input.job, input.attempt);
+  if (!current || current.attempt->state != AttemptState::Live) return nothing();
+  return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = input.cause, .fault_time = in.now.wall});
+}
+
+Decision decide_one(const Deciding& in, const ProposeEnd& input) {
+  const Current current = current_of(in.ledger, input.job, input.attempt);
+  if (!current || current.attempt->state != AttemptState::Stopping) return nothing();
+  const FenceLook fence = look_at_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
+  if (!fence.holds) return nothing();
+  AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
+  ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
+  ended.charged = !current.attempt->cancelled;
+  ended.best_step = best_step_of(in.presence, *current.job, *current.attempt);
+  const bool cancelled = current.job->cancel_requested;
+  std::optional<std::string> enough;
+  if (!cancelled) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, in.now, in.limits);
+  ended.job_ends = cancelled || enough;
+  Decision decision = accept(ended);
+  if (!ended.job_ends) return decision;
+  Verdict last = ended.verdict;
+  if (enough) last.reason += "; " + *enough;
+  if (cancelled && last.cls != FailureClass::Operator)
+    last = Verdict{.cls = FailureClass::Operator, .reason = "cancelled while it was being stopped", .signature = "cancelled"};
+  decision.events.emplace_back(JobEnded{.job = input.job, .outcome = ending(*current.job), .verdict = std::move(last)});
+  return decision;
+}
+
+Decision decide_one(const Deciding& in, const ProposeComplete& input) {
+  const Current current = current_of(in.ledger, input.job, input.attempt);
+  if (!current || current.job->phase != JobPhase::Completing) return nothing();
+  if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits)) return nothing();
+  if (std::string missing = success_missing(current.job->spec, *current.attempt); !missing.empty()) {
+    return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = std::move(missing), .fault_time = in.now.wall});
+  }
+  return accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step_of(in.presence, *current.job, *current.attempt)},
+                JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
+}
+
+Decision decide_one(const Deciding& in, const ProposeCaughtUp& input) {
+  const Current current = current_of(in.ledger, input.job, input.attempt);
+  if (!current || current.attempt->state != AttemptState::Live || current.attempt->caught_up_at || input.attempt.value < 2) return nothing();
+  return accept(CaughtUp{.job = input.job, .attempt = input.attempt, .step = input.step});
+}
+
+Decision decide_one(const Deciding& in, const ProposeSwept& input) {
+  const auto job = in.ledger.jobs.find(input.job);
+  const AttemptRecord* attempt = job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
+  const auto node = in.ledger.nodes.find(input.node);
+  if (part == nullptr || part->swept || node == in.ledger.nodes.end()) return nothing();
+  if (node->second.boot_id == part->placed.boot_id) return nothing();  // processes may live: only the agent can say
+  Decision decision;
+  for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
+    const RankNo rank(part->placed.first_rank.value + offset);
+    if (part->exits.contains(rank)) continue;
+    decision.events.emplace_back(
+        RankExited{.job = input.job, .attempt = input.attempt, .node = input.node, .rank = rank, .code = -1, .lost = true, .node_time = in.now.wall});
+  }
+  const bool live = attempt == job->second.current() && attempt->state == AttemptState::Live;
+  if (live && !decision.events.empty()) {
+    decision.events.emplace_back(AttemptBroke{.job = input.job,
+                                              .attempt = input.attempt,
+                                              .cause = fmt::format("node '{}' came back without the run ({})", input.node.str(), input.reason),
+                                              .fault_time = in.now.wall});
+  }
+  decision.events.emplace_back(NodeSwept{.job = input.job, .attempt = input.attempt, .node = input.node, .reason = input.reason, .node_time = in.now.wall});
+  return decision;
+}
+
+Decision decide_one(const Deciding& in, const ProposeArchive& input) {
+  const auto found = in.ledger.jobs.find(input.job);
+  if (found == in.ledger.jobs.end() || !is_final(found->second.phase)) return nothing();
+  const JobRecord& job = found->second;
+  Outcome outcome = Outcome::Failed;
+  if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;
+  if (job.phase == JobPhase::Cancelled) outcome = Outcome::Cancelled;
+  return accept(JobArchived{.job = job.id, .name = job.spec.name(), .request_id = job.request_id, .outcome = outcome, .ended_at = *job.ended_at});
+}
+
+Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {
+  if (!in.ledger.tombstones.contains(input.job)) return nothing();
+  return accept(TombstoneDropped{.job = input.job});
+}
+
+}  // namespace muster::core

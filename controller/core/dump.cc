@@ -1,0 +1,110 @@
+#include "controller/core/dump.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+std::string time_text(WallTime at) { return fmt::format("{}", at.time_since_epoch().count()); }
+std::string time_text(const std::optional<WallTime>& at) { return at ? time_text(*at) : "-"; }
+std::string key_text(const AttemptKey& key) { return fmt::format("{}.{}", key.first.str(), key.second.value); }
+
+template <class Range>
+std::string keys_text(const Range& keys) {
+  std::string text;
+  for (const AttemptKey& key : keys) text += " " + key_text(key);
+  return text;
+}
+
+std::string verdict_text(const std::optional<Verdict>& verdict) {
+  if (!verdict) return "-";
+  return fmt::format("{} node='{}' rank={} reason='{}' evidence='{}' signature='{}'", to_string(verdict->cls), verdict->node.str(),
+                     verdict->rank ? std::to_string(verdict->rank->value) : "-", verdict->reason, verdict->evidence, verdict->signature);
+}
+
+void dump_part(std::string& out, const NodePart& part) {
+  const PlacedNode& placed = part.placed;
+  out += fmt::format("    part {} boot={} instance={} address={} devices={} ranks={}+{} started={} swept={} ({}) logs={} pids={}\n", placed.node.str(),
+                     placed.boot_id.str(), placed.instance.str(), placed.address, fmt::join(placed.devices, ","), placed.first_rank.value, placed.rank_count,
+                     part.started, part.swept, part.swept_reason, part.logs_collected, fmt::join(part.pids, ","));
+  if (part.start_failed)
+    out +=
+        fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
+  for (const auto& [rank, exit] : part.exits) {
+    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} evidence='{}' at {}\n", rank.value, exit.code, exit.signal,
+                       exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.evidence, time_text(exit.node_time));
+  }
+}
+
+void dump_attempt(std::string& out, const AttemptRecord& attempt) {
+  out += fmt::format("  attempt {} state={} port={} resume={} placed={} running={} first_step={}@{} broke={} fault={} ended={} caught_up={}\n",
+                     attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
+                     attempt.resume ? fmt::format("{}:{}:{}", attempt.resume->attempt.value, attempt.resume->step, attempt.resume->path) : "-",
+                     time_text(attempt.placed_at), time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",
+                     time_text(attempt.first_step_at), time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.ended_at),
+                     time_text(attempt.caught_up_at));
+  out += fmt::format("    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} counts={}/{}/{}/{}\n", attempt.broke_cause,
+                     verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence, attempt.completed, attempt.cancelled,
+                     attempt.parts_started, attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
+  for (const NodePart& part : attempt.parts) dump_part(out, part);
+}
+
+void dump_indexes(std::string& out, const Ledger& ledger) {
+  std::map<std::string, std::string> sorted;
+  for (const auto& [request, job] : ledger.request_ids) sorted[request.str()] = job.str();
+  for (const auto& [request, job] : sorted) out += fmt::format("request {} -> {}\n", request, job);
+  sorted.clear();
+  for (const auto& [name, job] : ledger.live_names) sorted[name] = job.str();
+  for (const auto& [name, job] : sorted) out += fmt::format("name {} -> {}\n", name, job);
+  out += "queue";
+  for (const JobId& job : ledger.queue) out += " " + job.str();
+  out += "\nlive";
+  for (const JobId& job : ledger.live) out += " " + job.str();
+  out += fmt::format("\nlingering{}\n", keys_text(ledger.lingering));
+  for (const auto& [node, holders] : ledger.device_holders) {
+    for (const auto& [device, key] : holders) out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
+  }
+  for (const auto& [port, key] : ledger.ports_held) out += fmt::format("port {}:{} -> {}\n", port.first, port.second, key_text(key));
+  for (const auto& [address, port] : ledger.port_cursor) out += fmt::format("port cursor {} {}\n", address, port);
+  for (const auto& [node, parts] : ledger.node_parts) {
+    out += fmt::format("orders {} unswept:{} open:{} closed:{}\n", node.str(), keys_text(parts.unswept), keys_text(parts.open), keys_text(parts.closed));
+  }
+  for (const auto& [at, job] : ledger.archivable) out += fmt::format("archivable {} {}\n", time_text(at), job.str());
+}
+
+}  // namespace
+
+std::string dump(const JobRecord& job) {
+  std::string out =
+      fmt::format("job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} without_progress={} last={} open={}\n", job.id.str(),
+                  job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase), time_text(job.submitted_at), time_text(job.ended_at),
+                  job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts);
+  out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(), verdict_text(job.verdict));
+  for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
+  for (const CheckpointRecord& checkpoint : job.checkpoints) {
+    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n", checkpoint.attempt.value, checkpoint.step, checkpoint.path,
+                       checkpoint.bytes, checkpoint.shards, time_text(checkpoint.at), checkpoint.set_aside);
+  }
+  return out;
+}
+
+std::string dump(const Ledger& ledger) {
+  std::string out =
+      fmt::format("ledger cluster={} epoch={} version={} index={}\n", ledger.cluster.str(), ledger.epoch.value, ledger.version, ledger.index.value);
+  for (const auto& [name, node] : ledger.nodes) {
+    out += fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n", name.str(), node.instance.str(), node.boot_id.str(),
+                       node.version, node.dead, time_text(node.registered_at), node.inventory.ShortDebugString());
+  }
+  for (const auto& [id, job] : ledger.jobs) out += dump(job);
+  for (const auto& [id, stone] : ledger.tombstones) {
+    out += fmt::format("tombstone {} name={} request={} phase={} ended={}\n", id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
+                       time_text(stone.ended_at));
+  }
+  dump_indexes(out, ledger);
+  return out;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "controller/core/core.h"
+#include "controller/core/fence.h"
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kNodesNamed = 6;
+
+std::string some_of(const std::vector<std::string>& nodes) {
+  const std::vector<std::string> named(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
+  std::string text = fmt::format("'{}'", fmt::join(named, "', '"));
+  if (nodes.size() > kNodesNamed) text += fmt::format(" and {} more", nodes.size() - kNodesNamed);
+  return text;
+}
+
+void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  const PlaceResult placed = place(ledger, presence, job, now, limits);
+  if (!placed.why.empty()) lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
+  if (placed.never) return;
+  // Only jobs that could ever be placed hold others up.
+  std::size_t ahead = 0;
+  const JobRecord* first = nullptr;
+  for (const JobId& id : ledger.queue) {
+    if (id == job.id) break;
+    const JobRecord& other = ledger.jobs.at(id);
+    if (++ahead <= kNodesNamed && first == nullptr && !place(ledger, presence, other, now, limits).never) first = &other;
+  }
+  if (first != nullptr) {
+    lines.push_back(fmt::format("{} job{} ahead in the queue (first in, first out); '{}' is next: {}", ahead, ahead == 1 ? " is" : "s are", first->spec.name(),
+                                place(ledger, presence, *first, now, limits).why));
+  }
+  if (lines.empty()) lines.emplace_back("is about to be placed");
+}
+
+void explain_live(std::vector<std::string>& lines, const Presence& presence, const AttemptRecord& attempt, Now now, const Limits& limits) {
+  std::vector<std::string> not_started;
+  for (const NodePart& part : attempt.parts) {
+    const NodeName& node = part.placed.node;
+    if (!part.started && !part.swept) not_started.push_back(node.str());
+    if (part.swept || part.idle()) continue;
+    if (is_silent(presence, node, now.boot, limits.silent_after)) {
+      lines.push_back(fmt::format("node '{}' is silent for {}; its ranks go on by themselves until the job's orphan grace is over", node.str(),
+                                  age_text(now.boot - last_word(presence, node))));
+    }
+  }
+  if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));
+}
+
+}  // namespace
+
+std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  std::vector<std::string> lines;
+  const AttemptRecord* attempt = job.current();
+  if (attempt != nullptr && attempt->verdict && !is_final(job.phase)) {
+    lines.push_back(fmt::format("attempt {} broke: {} ({})", attempt->number.value, attempt->verdict->reason, to_string(attempt->verdict->cls)));
+  }
+  switch (job.phase) {
+    case JobPhase::Queued: explain_queued(lines, ledger, presence, job, now, limits); break;
+    case JobPhase::Launching:
+    case JobPhase::Running:
+      explain_live(lines, presence, *attempt, now, limits);
+      if (lines.empty()) lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
+      break;
+    case JobPhase::Draining: {
+      lines.push_back(fmt::format("attempt {} is being stopped: {}", attempt->number.value, attempt->broke_cause));
+      const FenceLook fence = look_at_fence(ledger, presence, job, *attempt, now, limits);
+      for (const std::string& wait : fence.waits) lines.push_back("waits for " + wait);
+      break;
+    }
+    case JobPhase::Completing: {
+      std::vector<std::string> unswept;
+      for (const NodePart& part : attempt->parts) {
+        if (!part.swept) unswept.push_back(part.placed.node.str());
+      }
+      lines.push_back(fmt::format("every rank ended with status 0; waits for the sweep of {}", some_of(unswept)));
+      break;
+    }
+    case JobPhase::Succeeded: lines.emplace_back("succeeded"); break;
+    case JobPhase::Failed:
+    case JobPhase::Cancelled:
+      lines.push_back(job.verdict ? fmt::format("{}: {}", to_string(job.phase), job.verdict->reason) : std::string(to_string(job.phase)));
+      if (job.verdict && !job.verdict->evidence.empty()) lines.push_back("it said: " + job.verdict->evidence);
+      break;
+  }
+  return lines;
+}
+
+}  // namespace muster::core

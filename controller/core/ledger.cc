@@ -1,0 +1,29 @@
+#include "controller/core/ledger.h"
+
+namespace muster::core {
+
+std::uint32_t AttemptRecord::world_size() const {
+  // Ranks are dense in the order of the parts; only idle parts can stand behind the last one that has any.
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!part->idle()) return part->placed.first_rank.value + part->placed.rank_count;
+  }
+  return 0;
+}
+
+NodePart* AttemptRecord::part(const NodeName& node) {
+  const auto found = part_index.find(node);
+  return found == part_index.end() ? nullptr : &parts[found->second];
+}
+
+const NodePart* AttemptRecord::part(const NodeName& node) const {
+  const auto found = part_index.find(node);
+  return found == part_index.end() ? nullptr : &parts[found->second];
+}
+
+AttemptRecord* JobRecord::attempt(AttemptNo number) { return number.value == 0 || number.value > attempts.size() ? nullptr : &attempts[number.value - 1]; }
+
+const AttemptRecord* JobRecord::attempt(AttemptNo number) const {
+  return number.value == 0 || number.value > attempts.size() ? nullptr : &attempts[number.value - 1];
+}
+
+}  // namespace muster::core

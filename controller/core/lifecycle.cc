@@ -1,0 +1,81 @@
+#include "controller/core/lifecycle.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "controller/core/job_phase.h"
+
+namespace muster::core {
+namespace {
+
+std::string_view meaning(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::Queued: return "waits for a gang of free devices; `muster why` says what is missing";
+    case JobPhase::Launching: return "placed: its nodes are starting their parts";
+    case JobPhase::Running: return "every rank has been exec'd";
+    case JobPhase::Draining: return "something broke the attempt: its ranks are being stopped, and its fence decides when the next may start";
+    case JobPhase::Completing: return "every rank ended with status 0: the nodes make sure that nothing is left";
+    case JobPhase::Succeeded: return "final: ended as `success` asks";
+    case JobPhase::Failed: return "final: the verdict says why";
+    case JobPhase::Cancelled: return "final: stopped on request";
+  }
+  return "";
+}
+
+std::string_view cause(JobStep step) {
+  switch (step) {
+    case JobStep::Placed: return "AttemptPlaced";
+    case JobStep::AllNodesUp: return "the last NodeStarted";
+    case JobStep::AllRanksDone: return "the last RankExited, all with status 0";
+    case JobStep::Broke: return "AttemptBroke";
+    case JobStep::TornDown: return "AttemptEnded, another attempt is allowed";
+    case JobStep::GaveUp: return "AttemptEnded and JobEnded (failed)";
+    case JobStep::Finished: return "AttemptCompleted and JobEnded (succeeded)";
+    case JobStep::CancelAsked: return "CancelRequested and JobEnded (cancelled)";
+    case JobStep::StoppedForCancel: return "AttemptEnded and JobEnded (cancelled)";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string lifecycle_page() {
+  std::string page =
+      "# The life of a job\n\n"
+      "Generated from `kJobMoves` in `controller/core/job_phase.h`; a test compares the two. `MUSTER_REWRITE=1 unit_controller_core` writes it anew.\n\n"
+      "| Phase | What it means |\n|---|---|\n";
+  for (const JobPhase phase : kJobPhases) page += fmt::format("| {} | {} |\n", to_string(phase), meaning(phase));
+  page += "\n| Arrow | From | Step | To | The events that take it | When |\n|---|---|---|---|---|---|\n";
+  std::size_t number = 0;
+  for (const JobMove& move : kJobMoves) {
+    page +=
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", ++number, to_string(move.from), to_string(move.on), to_string(move.to), cause(move.on), move.meaning);
+  }
+  page +=
+      "\nNothing leaves a final phase, every phase can reach one, and there is one arrow for each phase and step: `static_assert`s beside the table.\n"
+      "\n## When the next attempt may start: the fence\n\n"
+      "| Rule | The attempt has ended when | Its devices |\n|---|---|---|\n"
+      "| a | every node is swept, declared dead, or was silent for longer than the job's orphan grace | of swept nodes: free; of the others: held until swept "
+      "|\n"
+      "| b | the job is in lockstep, one rank is known to be stopped, and every node not swept is silent | of silent nodes: held until swept |\n"
+      "| c | otherwise it has not: `muster why` says for what it waits | held |\n"
+      "\nWhile an attempt drains, its swept nodes are kept for the job, which is first in the queue when it comes back: it restarts in place.\n"
+      "\n## What broke it: the verdict\n\n"
+      "Made once, when the fence holds, from every rank's exit. Peers of a killed rank die too, with a status that looks like a fault of their own; so causes "
+      "are ranked:\n\n"
+      "1. a node that could not start its part (launch; node, when it is not the one that was placed on)\n"
+      "2. a rank killed by a signal that muster did not send, or out of memory: the first by its node's clock\n"
+      "3. ranks lost with their worker\n"
+      "4. a node restarted, declared dead, silent, or without its state directory\n"
+      "5. a rank's own non-zero status, or its own abort: the first\n"
+      "\nExits after muster asked a node's ranks to stop are never causes.\n"
+      "\n## When a job gives up\n\n"
+      "- a failure before the program started, except a taken port or a node that was not the one placed on\n"
+      "- the same user error twice in a row (the same but for digits)\n"
+      "- five attempts in a row without a new best step\n"
+      "- more charged attempts within `recovery.window` than `recovery.max_restarts`; a cancelled attempt is not charged\n";
+  return page;
+}
+
+}  // namespace muster::core

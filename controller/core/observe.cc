@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "controller/core/checkpoints.h"
+#include "controller/core/core.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kCheckpointsKept = 4;  // newest steps of an attempt that are watched for completeness
+constexpr double kRecentWeight = 0.2;        // of a new sample in the mean step time
+
+void heard_now(NodeSeen& seen, Now now) {
+  seen.heard = true;
+  seen.last_heard = std::max(seen.last_heard, now.boot);
+  seen.last_heard_wall = now.wall;
+}
+
+// Finished stays finished: nodes see a shared directory through caches of different age, and a save directory belongs to one attempt.
+void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
+  ShardSeen& shard = checkpoint.shards[reading.shard()];
+  shard.bytes = reading.bytes();
+  shard.finished = shard.finished || reading.finished();
+  checkpoint.expected = std::max(checkpoint.expected, reading.expected());
+  checkpoint.sealed = checkpoint.sealed || reading.sealed();
+  if (!reading.path().empty()) checkpoint.path = reading.path();
+}
+
+void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
+  for (const v1::RankReading& from : reading.ranks()) {
+    seen.ranks[RankNo(from.rank())] =
+        RankSeen{.step = from.step(), .total = from.total(), .loss = from.loss(), .has_loss = from.has_loss(), .log_bytes = from.log_bytes()};
+    seen.best_step = std::max(seen.best_step, from.step());
+  }
+  for (const v1::StepSample& sample : reading.samples()) {
+    seen.best_step = std::max(seen.best_step, sample.step());
+    seen.last_sample_at = now.wall;
+    if (sample.seconds() <= 0) continue;
+    seen.step_seconds = seen.step_seconds <= 0 ? sample.seconds() : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
+  }
+}
+
+class Observer {
+ public:
+  Observer(Presence& presence, const Ledger& ledger, Now now) : presence_(presence), ledger_(ledger), now_(now) {}
+
+  void operator()(const Connected& from) {
+    NodeSeen& seen = presence_.nodes[from.node];
+    seen.connection = from.connection;
+    seen.instance = from.instance;
+    seen.boot_id = from.boot_id;
+    seen.connected_at = now_.boot;
+    seen.held.clear();
+    for (const v1::HeldAttempt& held : from.held) seen.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
+    heard_now(seen, now_);
+  }
+
+  void operator()(const Disconnected& from) {
+    NodeSeen* seen = on_connection(from.node, from.connection);
+    if (seen != nullptr) seen->connection = ConnectionId();
+  }
+
+  void operator()(const PulseHeard& from) {
+    NodeSeen* seen = on_connection(from.node, from.connection);
+    if (seen == nullptr) return;
+    heard_now(*seen, now_);
+    for (const v1::AttemptReading& reading : from.pulse.readings()) fold_reading(from.node, reading);
+    prune();
+  }
+
+  void operator()(const PulseAcked& from) {
+    NodeSeen* seen = on_connection(from.node, from.connection);
+    if (seen != nullptr) seen->last_ack_sent = now_.boot;
+  }
+
+ private:
+  // What a connection says that another has replaced is not news.
+  NodeSeen* on_connection(const NodeName& node, ConnectionId connection) {
+    const auto found = presence_.nodes.find(node);
+    return found == presence_.nodes.end() || found->second.connection != connection ? nullptr : &found->second;
+  }
+
+  void fold_reading(const NodeName& node, const v1::AttemptReading& reading) {
+    const JobId id(reading.job_id());
+    const auto job = ledger_.jobs.find(id);
+    if (job == ledger_.jobs.end()) return;
+    const AttemptRecord* attempt = job->second.attempt(AttemptNo(reading.attempt()));
+    if (attempt == nullptr || attempt->part(node) == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
+    AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
+    fold_progress(seen, reading, now_);
+    for (const v1::ShardReading& shard : reading.shards()) {
+      CheckpointSeen& checkpoint = seen.checkpoints[shard.step()];
+      fold_shard(checkpoint, shard);
+      if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
+        presence_.whole.insert({id, attempt->number, shard.step()});
+      }
+    }
+    while (seen.checkpoints.size() > kCheckpointsKept) seen.checkpoints.erase(seen.checkpoints.begin());
+  }
+
+  // The ledger is the judge of what may go; walking it now and then, when the map has doubled, keeps a pulse cheap.
+  void prune() {
+    std::erase_if(presence_.whole, [&](const auto& key) {
+      const auto& [id, number, step] = key;
+      const auto job = ledger_.jobs.find(id);
+      return job == ledger_.jobs.end() || job->second.attempt(number) == nullptr || !accepts_checkpoints(job->second, *job->second.attempt(number)) ||
+             has_checkpoint(job->second, number, step);
+    });
+    if (presence_.attempts.size() < presence_.prune_at) return;
+    std::erase_if(presence_.attempts, [&](const auto& entry) {
+      const auto job = ledger_.jobs.find(entry.first.first);
+      return job == ledger_.jobs.end() || job->second.current() == nullptr || job->second.current()->number != entry.first.second;
+    });
+    presence_.prune_at = std::max<std::size_t>(64, 2 * presence_.attempts.size());
+  }
+
+  Presence& presence_;
+  const Ledger& ledger_;
+  Now now_;
+};
+
+}  // namespace
+
+void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now) { std::visit(Observer(presence, ledger, now), observation); }
+
+}  // namespace muster::core

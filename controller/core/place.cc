@@ -1,0 +1,292 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "controller/core/placing.h"
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kReasonsMax = 6;  // nodes named in one `why`
+
+// Devices of one node for this job, or why there are none.
+struct Fit {
+  std::vector<std::uint32_t> devices;
+  std::string why;
+};
+
+class Placer {
+ public:
+  Placer(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits)
+      : taken_(taken), ledger_(ledger), presence_(presence), job_(job), now_(now), limits_(limits), resources_(job.spec.resources()) {}
+
+  PlaceResult run() {
+    if (ledger_.nodes.empty()) return {.why = "no node is registered yet"};
+    if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
+    PlaceResult result;
+    result.nodes = choose();
+    if (result.nodes.empty()) return {.why = shortage()};
+    number_ranks(result.nodes, job_.spec);
+    result.master_port = port(result.nodes.front().address);
+    if (result.master_port == 0) return {.why = port_shortage(result.nodes.front())};
+    return result;
+  }
+
+ private:
+  [[nodiscard]] std::size_t nodes_needed() const { return std::max<std::size_t>(1, resources_.nodes()); }
+  [[nodiscard]] std::size_t devices_needed() const {
+    return resources_.device_ids().empty() ? std::max<std::size_t>(1, resources_.devices()) : static_cast<std::size_t>(resources_.device_ids_size());
+  }
+  [[nodiscard]] std::string need() const {
+    std::string text = fmt::format("need {} node{} with ", nodes_needed(), nodes_needed() == 1 ? "" : "s");
+    if (resources_.device_ids().empty()) {
+      text += fmt::format("{} device{}", devices_needed(), devices_needed() == 1 ? "" : "s");
+    } else {
+      text += fmt::format("devices {}", fmt::join(resources_.device_ids(), ","));
+    }
+    if (!resources_.type().empty() && resources_.type() != "auto") text += fmt::format(" of type '{}'", resources_.type());
+    for (const auto& [key, value] : std::map<std::string, std::string>(resources_.select().begin(), resources_.select().end())) {
+      text += fmt::format(", label {}={}", key, value);
+    }
+    return text;
+  }
+
+  // In the order of the spec's hosts, else by name.
+  [[nodiscard]] std::vector<const NodeRecord*> candidates() const {
+    std::vector<const NodeRecord*> found;
+    if (resources_.hosts().empty()) {
+      for (const auto& [name, node] : ledger_.nodes) found.push_back(&node);
+    } else {
+      for (const std::string& host : resources_.hosts()) {
+        if (const auto node = ledger_.nodes.find(NodeName(host)); node != ledger_.nodes.end()) found.push_back(&node->second);
+      }
+    }
+    return found;
+  }
+
+  // What the node could give if it were idle; the reason when that is not enough.
+  [[nodiscard]] Fit capacity(const NodeRecord& node, std::string_view type) const {
+    if (node.dead) return {.why = "is declared dead"};
+    for (const auto& [key, value] : resources_.select()) {
+      const auto label = node.inventory.labels().find(key);
+      if (label == node.inventory.labels().end()) return {.why = fmt::format("has no label '{}'", key)};
+      if (label->second != value) return {.why = fmt::format("has label {}={}", key, label->second)};
+    }
+    Fit fit;
+    for (const v1::Device& device : node.inventory.devices()) {
+      if (device.type() == type && wanted(device.id())) fit.devices.push_back(device.id());
+    }
+    std::ranges::sort(fit.devices);
+    if (fit.devices.size() < devices_needed()) {
+      if (!resources_.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
+      std::map<std::string, std::size_t> kinds;
+      for (const v1::Device& device : node.inventory.devices()) ++kinds[device.type()];
+      std::string there;
+      for (const auto& [kind, count] : kinds) there += fmt::format("{}{} {}", there.empty() ? "" : " and ", count, kind);
+      return {.why = there.empty() ? "has no devices" : fmt::format("has {}", there)};
+    }
+    return fit;
+  }
+  [[nodiscard]] bool wanted(std::uint32_t device) const {
+    return resources_.device_ids().empty() || std::ranges::find(resources_.device_ids(), device) != resources_.device_ids().end();
+  }
+
+  // What the node can give now.
+  [[nodiscard]] Fit free(const NodeRecord& node) const {
+    Fit fit = capacity(node, type_);
+    if (!fit.why.empty()) return fit;
+    const auto seen = presence_.nodes.find(node.name);
+    if (is_silent(presence_, node.name, now_.boot, limits_.silent_after)) {
+      return {.why = fmt::format("is silent for {}", age_text(now_.boot - last_word(presence_, node.name)))};
+    }
+    if (!is_connected(presence_, node.name)) return {.why = "is not connected"};
+    if (seen->second.instance != node.instance) return {.why = "is just coming back with another state directory"};
+    const std::size_t all = fit.devices.size();
+    const auto holders = ledger_.device_holders.find(node.name);
+    std::string holder;
+    std::erase_if(fit.devices, [&](std::uint32_t device) {
+      if (taken_.devices.contains({node.name, device})) return true;
+      if (holders == ledger_.device_holders.end()) return false;
+      const auto held = holders->second.find(device);
+      if (held == holders->second.end()) return false;
+      if (holder.empty()) holder = describe(held->second);
+      return true;
+    });
+    if (fit.devices.size() < devices_needed()) {
+      return {.why = fmt::format("has {} of {} devices free{}", fit.devices.size(), all, holder.empty() ? "" : " (" + holder + ")")};
+    }
+    fit.devices.resize(devices_needed());
+    return fit;
+  }
+  [[nodiscard]] std::string describe(const AttemptKey& key) const {
+    const auto job = ledger_.jobs.find(key.first);
+    return job == ledger_.jobs.end() ? key.first.str() : fmt::format("'{}' attempt {}", job->second.spec.name(), key.second.value);
+  }
+
+  // Sets type_; the sentence when the registered nodes could not hold the job even if idle.
+  std::string never() {
+    std::vector<std::string> types;
+    if (resources_.type().empty() || resources_.type() == "auto") {
+      // Accelerators first: a node full of them lists its processors, too. The first kind that could ever do is the one that is waited for.
+      std::set<std::string> present;
+      for (const NodeRecord* node : candidates()) {
+        for (const v1::Device& device : node->inventory.devices()) present.insert(device.type());
+      }
+      const bool cpu = present.erase("cpu") > 0;
+      types.assign(present.begin(), present.end());
+      if (cpu || types.empty()) types.emplace_back("cpu");
+    } else {
+      types.push_back(resources_.type());
+    }
+    std::size_t most = 0;
+    for (const std::string& type : types) {
+      std::size_t able = 0;
+      for (const NodeRecord* node : candidates()) able += capacity(*node, type).why.empty() ? 1 : 0;
+      if (able >= nodes_needed()) {
+        type_ = type;
+        return {};
+      }
+      if (type_.empty() || able > most) {
+        type_ = type;
+        most = able;
+      }
+    }
+    std::vector<std::string> reasons;
+    for (const std::string& host : resources_.hosts()) {
+      if (!ledger_.nodes.contains(NodeName(host))) reasons.push_back(fmt::format("'{}' is not registered", host));
+    }
+    for (const NodeRecord* node : candidates()) {
+      if (Fit fit = capacity(*node, type_); !fit.why.empty()) reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
+    }
+    return fmt::format("{}; {} of {} registered node{} could do{}", need(), most, ledger_.nodes.size(), ledger_.nodes.size() == 1 ? "" : "s", list(reasons));
+  }
+
+  static std::string list(const std::vector<std::string>& reasons) {
+    if (reasons.empty()) return {};
+    std::string text = ": ";
+    for (std::size_t at = 0; at < std::min(reasons.size(), kReasonsMax); ++at) text += (at == 0 ? "" : ", ") + reasons[at];
+    if (reasons.size() > kReasonsMax) text += fmt::format(", and {} more", reasons.size() - kReasonsMax);
+    return text;
+  }
+
+  static PlacedNode placed(const NodeRecord& node, Fit fit) {
+    return {.node = node.name, .boot_id = node.boot_id, .instance = node.instance, .address = node.inventory.address(), .devices = std::move(fit.devices)};
+  }
+
+  // The previous attempt's nodes keep their places (restart in place); others fill the gaps. A list of hosts keeps its own order.
+  [[nodiscard]] std::vector<PlacedNode> choose() const {
+    std::vector<std::optional<PlacedNode>> slots(nodes_needed());
+    std::set<NodeName> used;
+    const AttemptRecord* previous = job_.current();
+    if (previous != nullptr && previous->parts.size() == slots.size()) {
+      for (std::size_t at = 0; at < slots.size(); ++at) {
+        const auto node = ledger_.nodes.find(previous->parts[at].placed.node);
+        if (node == ledger_.nodes.end()) continue;
+        if (Fit fit = free(node->second); fit.why.empty()) {
+          slots[at] = placed(node->second, std::move(fit));
+          used.insert(node->first);
+        }
+      }
+      if (!resources_.hosts().empty() && used.size() < slots.size()) {
+        slots.assign(slots.size(), std::nullopt);
+        used.clear();
+      }
+    }
+    const auto empty = [](const std::optional<PlacedNode>& slot) { return !slot; };
+    auto gap = std::ranges::find_if(slots, empty);
+    if (gap != slots.end()) {
+      for (const NodeRecord* node : candidates()) {
+        if (used.contains(node->name)) continue;
+        Fit fit = free(*node);
+        if (!fit.why.empty()) continue;
+        *gap = placed(*node, std::move(fit));
+        used.insert(node->name);
+        gap = std::find_if(gap, slots.end(), empty);
+        if (gap == slots.end()) break;
+      }
+    }
+    if (gap != slots.end()) return {};
+    std::vector<PlacedNode> nodes;
+    for (std::optional<PlacedNode>& slot : slots) nodes.push_back(*std::move(slot));
+    return nodes;
+  }
+
+  [[nodiscard]] std::string shortage() const {
+    std::size_t fitting = 0;
+    std::vector<std::string> reasons;
+    for (const NodeRecord* node : candidates()) {
+      if (Fit fit = free(*node); fit.why.empty()) {
+        ++fitting;
+      } else {
+        reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
+      }
+    }
+    return fmt::format("{}, {} fit{}", need(), fitting, list(reasons));
+  }
+
+  [[nodiscard]] bool port_free(const std::string& address, std::uint16_t port) const {
+    return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
+  }
+  // 0: none.
+  [[nodiscard]] std::uint16_t port(const std::string& address) const {
+    if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return port_free(address, fixed) ? fixed : 0;
+    const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
+    const auto cursor = ledger_.port_cursor.find(address);
+    const bool inside = cursor != ledger_.port_cursor.end() && cursor->second >= limits_.port_first && cursor->second <= limits_.port_last;
+    const std::uint32_t start = inside ? cursor->second - limits_.port_first + 1U : 0;
+    const std::uint16_t last = job_.current() == nullptr ? 0 : job_.current()->master_port;
+    for (std::uint32_t offset = 0; offset < count; ++offset) {
+      const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
+      if (port != last && port_free(address, port)) return port;
+    }
+    return 0;
+  }
+  [[nodiscard]] std::string port_shortage(const PlacedNode& first) const {
+    if (const std::uint32_t fixed = job_.spec.network().master_port(); fixed != 0) {
+      const auto held = ledger_.ports_held.find({first.address, static_cast<std::uint16_t>(fixed)});
+      return fmt::format("network.master_port {} on '{}' is used by {}", fixed, first.node.str(),
+                         held == ledger_.ports_held.end() ? "a job placed just now" : describe(held->second));
+    }
+    return fmt::format("no port of {}-{} on '{}' is free; give the controller a wider range", limits_.port_first, limits_.port_last, first.node.str());
+  }
+
+  const Taken& taken_;
+  const Ledger& ledger_;
+  const Presence& presence_;
+  const JobRecord& job_;
+  Now now_;
+  const Limits& limits_;
+  const v1::ResourceSpec& resources_;
+  std::string type_;
+};
+
+}  // namespace
+
+void Taken::take(const PlaceResult& placed) {
+  for (const PlacedNode& node : placed.nodes) {
+    for (const std::uint32_t device : node.devices) devices.insert({node.node, device});
+  }
+  if (!placed.nodes.empty()) ports.insert({placed.nodes.front().address, placed.master_port});
+}
+
+void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec) {
+  const bool once = spec.launch().per() == v1::LAUNCH_PER_ONCE;
+  std::uint32_t next = 0;
+  for (PlacedNode& node : nodes) {
+    node.first_rank = RankNo(next);
+    node.rank_count = once ? (next == 0 ? 1 : 0) : static_cast<std::uint32_t>(node.devices.size());
+    next += node.rank_count;
+  }
+}
+
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  return Placer(taken, ledger, presence, job, now, limits).run();
+}
+
+PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  return place_beside(Taken{}, ledger, presence, job, now, limits);
+}
+
+}  // namespace muster::core

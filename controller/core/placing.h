@@ -1,0 +1,23 @@
+// Placement inside the core: what place() (core.h) does, with what earlier placements of the same propose() have already taken. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "controller/core/core.h"
+
+namespace muster::core {
+
+struct Taken {
+  std::set<std::pair<NodeName, std::uint32_t>> devices;
+  std::set<std::pair<std::string, std::uint16_t>> ports;
+
+  void take(const PlaceResult& placed);
+};
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+
+// Ranks dense, by node order; `once` puts its only process on the first node.
+void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec);
+
+}  // namespace muster::core

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include "controller/core/checkpoints.h"
+#include "controller/core/fence.h"
+#include "controller/core/placing.h"
+#include "controller/core/spec_view.h"
+#include "controller/core/text.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kPlacementsMax = 64;    // of one call; the next call goes on
+constexpr std::size_t kQueueLookMax = 1'024;  // queue entries looked at in one call: those that can never fit let the others pass
+constexpr std::size_t kArchiveMax = 64;
+
+class Proposer {
+ public:
+  Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) : ledger_(ledger), presence_(presence), now_(now), limits_(limits) {}
+
+  Proposal run() && {
+    for (const JobId& id : ledger_.live) look_at_live(ledger_.jobs.at(id));
+    for (const auto& [id, number] : ledger_.lingering) {
+      const JobRecord& job = ledger_.jobs.at(id);
+      look_for_vanished(job, *job.attempt(number));
+    }
+    checkpoints();
+    placements();
+    archive();
+    return std::move(out_);
+  }
+
+ private:
+  void look_at_live(const JobRecord& job) {
+    const AttemptRecord& attempt = *job.current();
+    look_for_vanished(job, attempt);
+    if (job.phase == JobPhase::Draining) return look_at_draining(job, attempt);
+    if (job.phase == JobPhase::Completing) return look_at_completing(job, attempt);
+    if (const std::string cause = broken(job, attempt); !cause.empty()) {
+      out_.inputs.emplace_back(ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
+      return;
+    }
+    const std::int64_t before = std::max<std::int64_t>(job.best_step, 0);
+    if (attempt.number.value > 1 && !attempt.caught_up_at) {
+      if (const std::int64_t best = best_step_of(presence_, job, attempt); best >= before) {
+        out_.inputs.emplace_back(ProposeCaughtUp{.job = job.id, .attempt = attempt.number, .step = best});
+      }
+    }
+  }
+
+  void look_at_draining(const JobRecord& job, const AttemptRecord& attempt) {
+    const FenceLook fence = look_at_fence(ledger_, presence_, job, attempt, now_, limits_);
+    if (fence.holds) {
+      out_.inputs.emplace_back(ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
+    } else {
+      sooner(out_.wake_at, fence.look_at);
+    }
+  }
+
+  void look_at_completing(const JobRecord& job, const AttemptRecord& attempt) {
+    if (nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
+      out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
+      return;
+    }
+    for (const NodePart& part : attempt.parts) sooner(out_.wake_at, look_at_part(ledger_, presence_, job, part, now_, limits_).over_at);
+  }
+
+  // What no fact of a rank will say: the node itself is gone, changed, or does not answer the order.
+  std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
+    for (const NodePart& part : attempt.parts) {
+      if (part.swept || part.idle()) continue;
+      const NodeName& name = part.placed.node;
+      const PartLook look = look_at_part(ledger_, presence_, job, part, now_, limits_);
+      if (look.sight == PartSight::Dead) return fmt::format("node '{}' was declared dead", name.str());
+      if (look.sight == PartSight::GraceOver) return fmt::format("node '{}' was silent for longer than the orphan grace", name.str());
+      sooner(out_.wake_at, look.over_at);
+      if (const auto node = ledger_.nodes.find(name); node != ledger_.nodes.end()) {
+        if (node->second.boot_id != part.placed.boot_id) return fmt::format("node '{}' was restarted", name.str());
+        if (node->second.instance != part.placed.instance) return fmt::format("node '{}' came back with another state directory", name.str());
+      }
+      if (!part.started && !part.start_failed && is_connected(presence_, name)) {
+        const Duration since = std::min<Duration>(now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
+        if (since >= limits_.start_timeout) return fmt::format("node '{}' did not start its part within {}", name.str(), age_text(limits_.start_timeout));
+        sooner(out_.wake_at, now_.boot + (limits_.start_timeout - since));
+      }
+    }
+    return {};
+  }
+
+  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody else will ever say that it is swept.
+  void look_for_vanished(const JobRecord& job, const AttemptRecord& attempt) {
+    for (const NodePart& part : attempt.parts) {
+      if (part.swept || part.idle()) continue;
+      const auto node = ledger_.nodes.find(part.placed.node);
+      if (node == ledger_.nodes.end() || node->second.dead || node->second.boot_id == part.placed.boot_id) continue;
+      const auto seen = presence_.nodes.find(part.placed.node);
+      if (seen == presence_.nodes.end() || seen->second.connection.value == 0 || seen->second.instance != node->second.instance) continue;
+      if (!seen->second.boot_id.empty() && seen->second.boot_id != node->second.boot_id) continue;
+      if (seen->second.held.contains({job.id, attempt.number})) continue;  // it will say so itself, and better: with its exits
+      out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "rebooted"});
+    }
+  }
+
+  void checkpoints() {
+    for (const auto& [id, number, step] : presence_.whole) {
+      const auto job = ledger_.jobs.find(id);
+      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
+      if (attempt == nullptr || !accepts_checkpoints(job->second, *attempt) || has_checkpoint(job->second, number, step)) continue;
+      const auto seen = presence_.attempts.find({id, number});
+      if (seen == presence_.attempts.end()) continue;
+      const auto checkpoint = seen->second.checkpoints.find(step);
+      if (checkpoint == seen->second.checkpoints.end() || !checkpoint->second.complete()) continue;
+      ProposeCheckpoint proposal{.job = id, .attempt = number, .step = step, .path = checkpoint->second.path};
+      for (const auto& [name, shard] : checkpoint->second.shards) proposal.bytes += shard.bytes;
+      proposal.shards = static_cast<std::uint32_t>(checkpoint->second.shards.size());
+      out_.inputs.emplace_back(std::move(proposal));
+    }
+  }
+
+  // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for ever. One that the registered nodes could never
+  // hold waits for other nodes, and blocks nobody.
+  void placements() {
+    Taken taken;
+    std::size_t placed = 0, looked = 0;
+    for (const JobId& id : ledger_.queue) {
+      if (placed == kPlacementsMax || ++looked > kQueueLookMax) break;
+      const JobRecord& job = ledger_.jobs.at(id);
+      PlaceResult result = place_beside(taken, ledger_, presence_, job, now_, limits_);
+      if (result.never) continue;
+      if (result.nodes.empty()) break;
+      taken.take(result);
+      ++placed;
+      out_.inputs.emplace_back(ProposePlacement{.job = id,
+                                                .attempt = AttemptNo(static_cast<std::uint32_t>(job.attempts.size() + 1)),
+                                                .nodes = std::move(result.nodes),
+                                                .master_port = result.master_port,
+                                                .resume = newest_checkpoint(job)});
+    }
+  }
+
+  void archive() {
+    std::size_t proposed = 0;
+    for (const auto& [ended_at, id] : ledger_.archivable) {
+      if (!due(ended_at, limits_.archive_after) || proposed++ == kArchiveMax) break;
+      out_.inputs.emplace_back(ProposeArchive{.job = id});
+    }
+    proposed = 0;
+    for (const auto& [ended_at, id] : ledger_.tombstone_ages) {
+      if (!due(ended_at, limits_.tombstone_keep) || proposed++ == kArchiveMax) break;
+      out_.inputs.emplace_back(ProposeDropTombstone{.job = id});
+    }
+    for (const NodeName& node : ledger_.dead_nodes) {
+      const auto parts = ledger_.node_parts.find(node);
+      if (parts == ledger_.node_parts.end()) continue;
+      for (const auto& [id, number] : parts->second.open) archive_without(ledger_.jobs.at(id));
+    }
+  }
+
+  // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are gone by their worker's own timer before the job is
+  // forgotten, and its devices with them.
+  void archive_without(const JobRecord& job) {
+    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, orphan_grace(job.spec) + limits_.grace_margin))) return;
+    for (const AttemptRecord& attempt : job.attempts) {
+      for (const NodePart& part : attempt.parts) {
+        if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node)) return;
+      }
+    }
+    if (given_up_.insert(job.id).second) out_.inputs.emplace_back(ProposeArchive{.job = job.id});
+  }
+
+  bool due(WallTime since, Duration after) {
+    const Duration left = after - (now_.wall - since);
+    if (left <= Duration::zero()) return true;
+    sooner(out_.wake_at, now_.boot + left);
+    return false;
+  }
+
+  const Ledger& ledger_;
+  const Presence& presence_;
+  Now now_;
+  const Limits& limits_;
+  Proposal out_;
+  std::set<JobId> given_up_;
+};
+
+}  // namespace
+
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) { return Proposer(ledger, presence, now, limits).run(); }
+
+}  // namespace muster::core

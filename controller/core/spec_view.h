@@ -1,0 +1,25 @@
+// What the core reads out of a job spec, with the defaults of specs that were stored before a field existed. Pure.
+#pragma once
+
+#include "common/base/time.h"
+#include "muster/v1/spec.pb.h"
+
+namespace muster::core {
+
+inline Duration to_duration(const google::protobuf::Duration& from) { return std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos()); }
+inline Duration orphan_grace(const v1::JobSpec& spec) {
+  return spec.recovery().has_orphan_grace() ? to_duration(spec.recovery().orphan_grace()) : std::chrono::minutes(30);
+}
+// Nothing shorter than zero: no window, every restart counts for ever.
+inline Duration restart_window(const v1::JobSpec& spec) {
+  return spec.recovery().has_window() ? to_duration(spec.recovery().window()) : std::chrono::hours(24);
+}
+inline std::uint32_t max_restarts(const v1::JobSpec& spec) { return spec.recovery().has_max_restarts() ? spec.recovery().max_restarts() : 20; }
+inline bool resumes(const v1::JobSpec& spec) {
+  const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();
+  return enabled && !spec.checkpoint().layout().empty() && spec.checkpoint().layout() != "none";
+}
+// Not said means no: the stricter fence.
+inline bool lockstep(const v1::JobSpec& spec) { return spec.launch().has_lockstep() && spec.launch().lockstep(); }
+
+}  // namespace muster::core

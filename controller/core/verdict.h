@@ -1,0 +1,25 @@
+// What broke an attempt, from all ranks' evidence, and whether the job may try again. Pure; called once an attempt, when its fence holds.
+//
+// Peers of a killed rank die too, a moment later and with a status that looks like a fault of their own. So the causes are ranked:
+//   1  a node could not start its part
+//   2  a rank killed by a signal that muster did not send, or out of memory; the first by its node's clock
+//   3  ranks lost with their worker
+//   4  a node that rebooted, died, went silent or lost its state
+//   5  a rank's own non-zero status, or its own abort (SIGABRT is how uncaught errors about dead peers end, too); the first
+// Exits that came after muster asked that node to stop are never causes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "controller/core/core.h"
+
+namespace muster::core {
+
+Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now, const Limits& limits);
+
+// Why no other attempt may follow this one; nothing: it may. `attempt` is the current one, not yet folded as ended.
+std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step, Now now,
+                                    const Limits& limits);
+
+}  // namespace muster::core

@@ -1,0 +1,13 @@
+// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout.
+#pragma once
+
+#include <filesystem>
+
+#include "common/base/error.h"
+
+namespace muster::controller {
+
+// The text; set-aside jobs are told in front.
+Result<std::string> dump_journal(const std::filesystem::path& state_dir);
+
+}  // namespace muster::controller

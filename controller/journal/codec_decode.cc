@@ -1,0 +1,273 @@
+#include "controller/journal/codec.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+
+#include <utility>
+
+#include "muster/journal/v1/record.pb.h"
+
+namespace muster::journal {
+namespace {
+
+namespace pb = ::muster::journal::v1;
+
+// --- values -------------------------------------------------------------------------------------------------------------------------------
+WallTime from_ns(std::int64_t ns) { return WallTime(Duration(ns)); }
+
+// What cannot be understood is collected here, so that each kind below reads as a list of its fields.
+struct Trouble {
+  std::string unknown;  // a newer version's value
+  std::string damaged;
+};
+core::FailureClass from_record(pb::FailureClass cls, Trouble& trouble) {
+  switch (cls) {
+    case pb::FAILURE_CLASS_USER_ERROR: return core::FailureClass::UserError;
+    case pb::FAILURE_CLASS_SIGNAL: return core::FailureClass::Signal;
+    case pb::FAILURE_CLASS_OOM: return core::FailureClass::Oom;
+    case pb::FAILURE_CLASS_NODE: return core::FailureClass::Node;
+    case pb::FAILURE_CLASS_LAUNCH: return core::FailureClass::Launch;
+    case pb::FAILURE_CLASS_WORKER: return core::FailureClass::Worker;
+    case pb::FAILURE_CLASS_OPERATOR: return core::FailureClass::Operator;
+    case pb::FAILURE_CLASS_UNSPECIFIED:
+    case pb::FailureClass_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::FailureClass_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("failure class {}", static_cast<int>(cls));
+  return {};
+}
+core::StartFailure from_record(pb::StartFailure why, Trouble& trouble) {
+  switch (why) {
+    case pb::START_FAILURE_GONE: return core::StartFailure::Gone;
+    case pb::START_FAILURE_LAUNCH: return core::StartFailure::Launch;
+    case pb::START_FAILURE_PORT: return core::StartFailure::Port;
+    case pb::START_FAILURE_DISK: return core::StartFailure::Disk;
+    case pb::START_FAILURE_UNSPECIFIED:
+    case pb::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("start failure {}", static_cast<int>(why));
+  return {};
+}
+core::Outcome from_record(pb::Outcome outcome, Trouble& trouble) {
+  switch (outcome) {
+    case pb::OUTCOME_SUCCEEDED: return core::Outcome::Succeeded;
+    case pb::OUTCOME_FAILED: return core::Outcome::Failed;
+    case pb::OUTCOME_CANCELLED: return core::Outcome::Cancelled;
+    case pb::OUTCOME_UNSPECIFIED:
+    case pb::Outcome_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::Outcome_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("outcome {}", static_cast<int>(outcome));
+  return {};
+}
+std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
+  if (port > 65'535) trouble.damaged = fmt::format("port {}", port);
+  return static_cast<std::uint16_t>(port);
+}
+
+core::Verdict take(const pb::Verdict& from, Trouble& trouble) {
+  return {.cls = from_record(from.class_(), trouble),
+          .node = NodeName(from.node()),
+          .rank = from.has_rank() ? std::optional(RankNo(from.rank())) : std::nullopt,
+          .reason = from.reason(),
+          .evidence = from.evidence(),
+          .signature = from.signature()};
+}
+core::PlacedNode take(const pb::PlacedNode& from) {
+  return {.node = NodeName(from.node()),
+          .boot_id = BootId(from.boot_id()),
+          .instance = InstanceId(from.instance()),
+          .address = from.address(),
+          .devices = {from.devices().begin(), from.devices().end()},
+          .first_rank = RankNo(from.first_rank()),
+          .rank_count = from.rank_count()};
+}
+
+// --- records to events ----------------------------------------------------------------------------------------------------------------------
+template <class To, class From>
+To take_attempt(const From& from) {
+  To to;
+  to.job = JobId(from.job());
+  to.attempt = AttemptNo(from.attempt());
+  return to;
+}
+template <class To, class From>
+To take_part(const From& from) {
+  To to = take_attempt<To>(from);
+  to.node = NodeName(from.node());
+  if constexpr (requires { to.node_time; }) to.node_time = from_ns(from.node_time_ns());
+  return to;
+}
+
+core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
+  switch (record.what_case()) {
+    case pb::Record::kControllerStarted: {
+      const auto& from = record.controller_started();
+      return core::ControllerStarted{.epoch = Epoch(from.epoch()), .cluster = ClusterId(from.cluster()), .version = from.version()};
+    }
+    case pb::Record::kNodeRegistered: {
+      const auto& from = record.node_registered();
+      return core::NodeRegistered{.node = NodeName(from.node()),
+                                  .instance = InstanceId(from.instance()),
+                                  .boot_id = BootId(from.boot_id()),
+                                  .inventory = from.inventory(),
+                                  .version = from.version()};
+    }
+    case pb::Record::kNodeDeclaredDead: {
+      const auto& from = record.node_declared_dead();
+      return core::NodeDeclaredDead{.node = NodeName(from.node()), .reason = from.reason()};
+    }
+    case pb::Record::kJobSubmitted: {
+      const auto& from = record.job_submitted();
+      return core::JobSubmitted{.job = JobId(from.job()), .request_id = RequestId(from.request_id()), .spec = from.spec(), .spec_hash = from.spec_hash()};
+    }
+    case pb::Record::kCancelRequested: {
+      const auto& from = record.cancel_requested();
+      return core::CancelRequested{.job = JobId(from.job()), .reason = from.reason()};
+    }
+    case pb::Record::kAttemptPlaced: {
+      const auto& from = record.attempt_placed();
+      auto to = take_attempt<core::AttemptPlaced>(from);
+      for (const pb::PlacedNode& node : from.nodes()) to.nodes.push_back(take(node));
+      to.master_port = port_from(from.master_port(), trouble);
+      if (from.has_resume()) {
+        to.resume = core::ResumePoint{.attempt = AttemptNo(from.resume().attempt()), .step = from.resume().step(), .path = from.resume().path()};
+      }
+      return to;
+    }
+    case pb::Record::kNodeStarted: {
+      const auto& from = record.node_started();
+      auto to = take_part<core::NodeStarted>(from);
+      to.pids.assign(from.pids().begin(), from.pids().end());
+      to.worker_pid = from.worker_pid();
+      return to;
+    }
+    case pb::Record::kNodeStartFailed: {
+      const auto& from = record.node_start_failed();
+      auto to = take_part<core::NodeStartFailed>(from);
+      to.why = from_record(from.why(), trouble);
+      to.text = from.text();
+      return to;
+    }
+    case pb::Record::kRankExited: {
+      const auto& from = record.rank_exited();
+      auto to = take_part<core::RankExited>(from);
+      to.rank = RankNo(from.rank());
+      to.code = from.code();
+      to.signal = from.signal();
+      to.stop_requested = from.stop_requested();
+      to.oom = from.oom();
+      to.lost = from.lost();
+      to.success_seen = from.success_seen();
+      to.evidence = from.evidence();
+      return to;
+    }
+    case pb::Record::kNodeSwept: {
+      auto to = take_part<core::NodeSwept>(record.node_swept());
+      to.reason = record.node_swept().reason();
+      return to;
+    }
+    case pb::Record::kFirstStep: {
+      auto to = take_part<core::FirstStep>(record.first_step());
+      to.step = record.first_step().step();
+      return to;
+    }
+    case pb::Record::kCheckpointCompleted: {
+      const auto& from = record.checkpoint_completed();
+      auto to = take_attempt<core::CheckpointCompleted>(from);
+      to.step = from.step();
+      to.path = from.path();
+      to.bytes = from.bytes();
+      to.shards = from.shards();
+      return to;
+    }
+    case pb::Record::kAttemptBroke: {
+      auto to = take_attempt<core::AttemptBroke>(record.attempt_broke());
+      to.cause = record.attempt_broke().cause();
+      to.fault_time = from_ns(record.attempt_broke().fault_time_ns());
+      return to;
+    }
+    case pb::Record::kAttemptEnded: {
+      const auto& from = record.attempt_ended();
+      auto to = take_attempt<core::AttemptEnded>(from);
+      to.verdict = take(from.verdict(), trouble);
+      to.charged = from.charged();
+      to.best_step = from.best_step();
+      to.fence = from.fence();
+      to.job_ends = from.job_ends();
+      return to;
+    }
+    case pb::Record::kCaughtUp: {
+      auto to = take_attempt<core::CaughtUp>(record.caught_up());
+      to.step = record.caught_up().step();
+      return to;
+    }
+    case pb::Record::kAttemptCompleted: {
+      auto to = take_attempt<core::AttemptCompleted>(record.attempt_completed());
+      to.best_step = record.attempt_completed().best_step();
+      return to;
+    }
+    case pb::Record::kJobEnded: {
+      const auto& from = record.job_ended();
+      core::JobEnded to{.job = JobId(from.job()), .outcome = from_record(from.outcome(), trouble), .verdict = std::nullopt};
+      if (from.has_verdict()) to.verdict = take(from.verdict(), trouble);
+      return to;
+    }
+    case pb::Record::kLogsCollected: return take_part<core::LogsCollected>(record.logs_collected());
+    case pb::Record::kJobArchived: {
+      const auto& from = record.job_archived();
+      return core::JobArchived{.job = JobId(from.job()),
+                               .name = from.name(),
+                               .request_id = RequestId(from.request_id()),
+                               .outcome = from_record(from.outcome(), trouble),
+                               .ended_at = from_ns(from.ended_at_ns())};
+    }
+    case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::WHAT_NOT_SET: break;
+  }
+  trouble.unknown = "no kind";
+  return core::ControllerStarted{};
+}
+
+}  // namespace
+
+Result<core::Event> decode(const Record& record) {
+  static constexpr std::string_view kRemedy = "start a muster at least as new as the one that wrote it";
+  if (record.format != kFormatProto) {
+    return fail(ErrorCode::Unsupported, fmt::format("its format is {}, this version reads {}; {}", record.format, kFormatProto, kRemedy));
+  }
+  if (kind_name(record.type).empty()) return fail(ErrorCode::Unsupported, fmt::format("its kind {} is not known here; {}", record.type, kRemedy));
+  pb::Record parsed;
+  if (!parsed.ParseFromString(record.payload)) return fail(ErrorCode::DataLoss, fmt::format("its payload ({} bytes) does not parse", record.payload.size()));
+  const std::size_t size = parsed.ByteSizeLong();
+  parsed.DiscardUnknownFields();
+  if (parsed.ByteSizeLong() != size) return fail(ErrorCode::Unsupported, fmt::format("it has fields that are not known here; {}", kRemedy));
+  if (static_cast<std::uint32_t>(parsed.what_case()) != record.type) {
+    return fail(ErrorCode::DataLoss, fmt::format("its type says {}, its payload holds {}", record.type, static_cast<int>(parsed.what_case())));
+  }
+  Trouble trouble;
+  core::Event event{.at = from_ns(parsed.at_ns()), .body = body_of(parsed, trouble)};
+  if (!trouble.damaged.empty()) return fail(ErrorCode::DataLoss, fmt::format("it holds {}, which cannot be", trouble.damaged));
+  if (!trouble.unknown.empty()) return fail(ErrorCode::Unsupported, fmt::format("it holds {}, which is not known here; {}", trouble.unknown, kRemedy));
+  return event;
+}
+
+std::string_view kind_name(std::uint32_t type) {
+  const auto* field = pb::Record::descriptor()->FindFieldByNumber(static_cast<int>(type));
+  return field != nullptr && field->containing_oneof() != nullptr ? std::string_view(field->name()) : std::string_view();
+}
+
+const JobId* job_of(const core::Event& event) {
+  return std::visit(
+      [](const auto& body) -> const JobId* {
+        if constexpr (requires { body.job; }) {
+          return &body.job;
+        } else {
+          return nullptr;
+        }
+      },
+      event.body);
+}
+
+}  // namespace muster::journal

@@ -1,0 +1,219 @@
+#include "common/base/assert.h"
+#include "controller/journal/codec.h"
+#include "muster/journal/v1/record.pb.h"
+
+namespace muster::journal {
+namespace {
+
+namespace pb = ::muster::journal::v1;
+
+std::int64_t to_ns(WallTime at) { return at.time_since_epoch().count(); }
+
+pb::FailureClass to_record(core::FailureClass cls) {
+  switch (cls) {
+    case core::FailureClass::UserError: return pb::FAILURE_CLASS_USER_ERROR;
+    case core::FailureClass::Signal: return pb::FAILURE_CLASS_SIGNAL;
+    case core::FailureClass::Oom: return pb::FAILURE_CLASS_OOM;
+    case core::FailureClass::Node: return pb::FAILURE_CLASS_NODE;
+    case core::FailureClass::Launch: return pb::FAILURE_CLASS_LAUNCH;
+    case core::FailureClass::Worker: return pb::FAILURE_CLASS_WORKER;
+    case core::FailureClass::Operator: return pb::FAILURE_CLASS_OPERATOR;
+  }
+  MUSTER_ASSERT(false, "a failure class that the journal cannot write");
+}
+pb::StartFailure to_record(core::StartFailure why) {
+  switch (why) {
+    case core::StartFailure::Gone: return pb::START_FAILURE_GONE;
+    case core::StartFailure::Launch: return pb::START_FAILURE_LAUNCH;
+    case core::StartFailure::Port: return pb::START_FAILURE_PORT;
+    case core::StartFailure::Disk: return pb::START_FAILURE_DISK;
+  }
+  MUSTER_ASSERT(false, "a start failure that the journal cannot write");
+}
+pb::Outcome to_record(core::Outcome outcome) {
+  switch (outcome) {
+    case core::Outcome::Succeeded: return pb::OUTCOME_SUCCEEDED;
+    case core::Outcome::Failed: return pb::OUTCOME_FAILED;
+    case core::Outcome::Cancelled: return pb::OUTCOME_CANCELLED;
+  }
+  MUSTER_ASSERT(false, "an outcome that the journal cannot write");
+}
+
+void put(pb::Verdict& to, const core::Verdict& from) {
+  to.set_class_(to_record(from.cls));
+  to.set_node(from.node.value);
+  if (from.rank) to.set_rank(from.rank->value);
+  to.set_reason(from.reason);
+  to.set_evidence(from.evidence);
+  to.set_signature(from.signature);
+}
+void put(pb::PlacedNode& to, const core::PlacedNode& from) {
+  to.set_node(from.node.value);
+  to.set_boot_id(from.boot_id.value);
+  to.set_instance(from.instance.value);
+  to.set_address(from.address);
+  to.mutable_devices()->Add(from.devices.begin(), from.devices.end());
+  to.set_first_rank(from.first_rank.value);
+  to.set_rank_count(from.rank_count);
+}
+
+struct Writer {
+  pb::Record& record;
+
+  // The first fields of every kind that belongs to an attempt, or to a node's part of one.
+  template <class To, class From>
+  static void attempt(To& to, const From& from) {
+    to.set_job(from.job.value);
+    to.set_attempt(from.attempt.value);
+  }
+  template <class To, class From>
+  static void part(To& to, const From& from) {
+    attempt(to, from);
+    to.set_node(from.node.value);
+  }
+
+  void operator()(const core::ControllerStarted& from) const {
+    auto& to = *record.mutable_controller_started();
+    to.set_epoch(from.epoch.value);
+    to.set_cluster(from.cluster.value);
+    to.set_version(from.version);
+  }
+  void operator()(const core::NodeRegistered& from) const {
+    auto& to = *record.mutable_node_registered();
+    to.set_node(from.node.value);
+    to.set_instance(from.instance.value);
+    to.set_boot_id(from.boot_id.value);
+    *to.mutable_inventory() = from.inventory;
+    to.set_version(from.version);
+  }
+  void operator()(const core::NodeDeclaredDead& from) const {
+    auto& to = *record.mutable_node_declared_dead();
+    to.set_node(from.node.value);
+    to.set_reason(from.reason);
+  }
+  void operator()(const core::JobSubmitted& from) const {
+    auto& to = *record.mutable_job_submitted();
+    to.set_job(from.job.value);
+    to.set_request_id(from.request_id.value);
+    *to.mutable_spec() = from.spec;
+    to.set_spec_hash(from.spec_hash);
+  }
+  void operator()(const core::CancelRequested& from) const {
+    auto& to = *record.mutable_cancel_requested();
+    to.set_job(from.job.value);
+    to.set_reason(from.reason);
+  }
+  void operator()(const core::AttemptPlaced& from) const {
+    auto& to = *record.mutable_attempt_placed();
+    attempt(to, from);
+    for (const core::PlacedNode& node : from.nodes) put(*to.add_nodes(), node);
+    to.set_master_port(from.master_port);
+    if (from.resume) {
+      to.mutable_resume()->set_attempt(from.resume->attempt.value);
+      to.mutable_resume()->set_step(from.resume->step);
+      to.mutable_resume()->set_path(from.resume->path);
+    }
+  }
+  void operator()(const core::NodeStarted& from) const {
+    auto& to = *record.mutable_node_started();
+    part(to, from);
+    to.mutable_pids()->Add(from.pids.begin(), from.pids.end());
+    to.set_worker_pid(from.worker_pid);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::NodeStartFailed& from) const {
+    auto& to = *record.mutable_node_start_failed();
+    part(to, from);
+    to.set_why(to_record(from.why));
+    to.set_text(from.text);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::RankExited& from) const {
+    auto& to = *record.mutable_rank_exited();
+    part(to, from);
+    to.set_rank(from.rank.value);
+    to.set_code(from.code);
+    to.set_signal(from.signal);
+    to.set_stop_requested(from.stop_requested);
+    to.set_oom(from.oom);
+    to.set_lost(from.lost);
+    to.set_success_seen(from.success_seen);
+    to.set_evidence(from.evidence);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::NodeSwept& from) const {
+    auto& to = *record.mutable_node_swept();
+    part(to, from);
+    to.set_reason(from.reason);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::FirstStep& from) const {
+    auto& to = *record.mutable_first_step();
+    part(to, from);
+    to.set_step(from.step);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::CheckpointCompleted& from) const {
+    auto& to = *record.mutable_checkpoint_completed();
+    attempt(to, from);
+    to.set_step(from.step);
+    to.set_path(from.path);
+    to.set_bytes(from.bytes);
+    to.set_shards(from.shards);
+  }
+  void operator()(const core::AttemptBroke& from) const {
+    auto& to = *record.mutable_attempt_broke();
+    attempt(to, from);
+    to.set_cause(from.cause);
+    to.set_fault_time_ns(to_ns(from.fault_time));
+  }
+  void operator()(const core::AttemptEnded& from) const {
+    auto& to = *record.mutable_attempt_ended();
+    attempt(to, from);
+    put(*to.mutable_verdict(), from.verdict);
+    to.set_charged(from.charged);
+    to.set_best_step(from.best_step);
+    to.set_fence(from.fence);
+    to.set_job_ends(from.job_ends);
+  }
+  void operator()(const core::CaughtUp& from) const {
+    auto& to = *record.mutable_caught_up();
+    attempt(to, from);
+    to.set_step(from.step);
+  }
+  void operator()(const core::AttemptCompleted& from) const {
+    auto& to = *record.mutable_attempt_completed();
+    attempt(to, from);
+    to.set_best_step(from.best_step);
+  }
+  void operator()(const core::JobEnded& from) const {
+    auto& to = *record.mutable_job_ended();
+    to.set_job(from.job.value);
+    to.set_outcome(to_record(from.outcome));
+    if (from.verdict) put(*to.mutable_verdict(), *from.verdict);
+  }
+  void operator()(const core::LogsCollected& from) const { part(*record.mutable_logs_collected(), from); }
+  void operator()(const core::JobArchived& from) const {
+    auto& to = *record.mutable_job_archived();
+    to.set_job(from.job.value);
+    to.set_name(from.name);
+    to.set_request_id(from.request_id.value);
+    to.set_outcome(to_record(from.outcome));
+    to.set_ended_at_ns(to_ns(from.ended_at));
+  }
+  void operator()(const core::TombstoneDropped& from) const { record.mutable_tombstone_dropped()->set_job(from.job.value); }
+};
+
+}  // namespace
+
+Record encode(const core::Event& event) {
+  pb::Record record;
+  record.set_at_ns(to_ns(event.at));
+  std::visit(Writer{record}, event.body);
+  Record made{.format = kFormatProto, .type = static_cast<std::uint32_t>(record.what_case()), .payload = {}};
+  const bool written = record.SerializeToString(&made.payload);
+  MUSTER_ASSERT(written, "an event too large to be a record");
+  return made;
+}
+
+}  // namespace muster::journal

@@ -1,0 +1,144 @@
+#include "controller/journal/database.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/base/assert.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::journal {
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+
+// --- Statement ------------------------------------------------------------------------------------------------------------------------------
+Statement& Statement::with(std::initializer_list<Bound> values) {
+  reset();
+  int place = 0;
+  for (const Bound& value : values) {
+    ++place;
+    int code = SQLITE_OK;
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      code = sqlite3_bind_int64(handle_.get(), place, *number);
+    } else if (const auto* text = std::get_if<std::string_view>(&value)) {
+      code = sqlite3_bind_text64(handle_.get(), place, text->data() == nullptr ? "" : text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+    } else {
+      const std::string_view data = std::get<Bytes>(value).data;
+      code = sqlite3_bind_blob64(handle_.get(), place, data.data() == nullptr ? "" : data.data(), data.size(), SQLITE_STATIC);
+    }
+    MUSTER_ASSERT(code == SQLITE_OK, "binding a value of a journal statement");
+  }
+  return *this;
+}
+
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(handle_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) {
+    sqlite3_reset(handle_.get());
+    return false;
+  }
+  auto error = database_->failed("using");
+  sqlite3_reset(handle_.get());
+  return error;
+}
+
+Result<void> Statement::run() {
+  auto row = step();
+  if (!row) return fail(std::move(row.error()));
+  MUSTER_ASSERT(!*row, "a journal statement that should return nothing returned a row");
+  return {};
+}
+
+void Statement::reset() { sqlite3_reset(handle_.get()); }
+
+std::int64_t Statement::number(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+
+std::string_view Statement::bytes(int column) const {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column));
+  return data == nullptr ? std::string_view() : std::string_view(data, size);
+}
+
+// --- Database -------------------------------------------------------------------------------------------------------------------------------
+Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& file, Mode mode) {
+  std::unique_ptr<Database> database(new Database);
+  database->file_ = file;
+  if (mode == Mode::Write) {
+    // SQLite would make it 0644; its -wal and -shm take their mode from it.
+    const io::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!made) return fail_errno(fmt::format("opening the journal '{}'", file.native()), errno);
+    if (::fchmod(made.get(), 0600) != 0) return fail_errno(fmt::format("making the journal '{}' readable for its owner only", file.native()), errno);
+  }
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(file.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  database->handle_.reset(handle);
+  if (code != SQLITE_OK) return database->failed("opening");
+  if (mode == Mode::Inspect) {
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    if (auto set = database->execute("PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
+  } else {
+    // A WAL that stays at its size between two lives is overwritten in place: a sync then need not write the file's length, too.
+    int keep = 1;
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+  }
+  return database;
+}
+
+Database::~Database() {
+  if (handle_ != nullptr) rollback();
+}
+
+Result<void> Database::execute(const char* sql) {
+  if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failed("using");
+  return {};
+}
+
+Result<Statement> Database::prepare(std::string_view sql) {
+  sqlite3_stmt* handle = nullptr;
+  const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  if (code == SQLITE_ERROR) {
+    // The statements are ours and right: tables they do not fit are not what we made.
+    return fail(ErrorCode::DataLoss, fmt::format("using the journal '{}': its tables are damaged: {}", file_.native(), sqlite3_errmsg(handle_.get())));
+  }
+  if (code != SQLITE_OK) return failed("using");
+  Statement statement;
+  statement.database_ = this;
+  statement.handle_.reset(handle);
+  return statement;
+}
+
+void Database::rollback() noexcept {
+  if (sqlite3_get_autocommit(handle_.get()) == 0) sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+int Database::changes() const { return sqlite3_changes(handle_.get()); }
+
+bool Database::no_room() const { return no_room_; }
+
+Result<int> Database::checkpoint() {
+  int in_wal = 0, moved = 0;
+  const int code = sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_wal, &moved);
+  if (code != SQLITE_OK && code != SQLITE_BUSY) return failed("checkpointing");
+  return in_wal - moved;
+}
+
+std::unexpected<Error> Database::failed(std::string_view doing) {
+  const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(handle_.get());
+  const int system = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_.get());
+  no_room_ = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT));
+  const bool damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+  const std::string what = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_.get());
+  return fail(
+      damaged    ? ErrorCode::DataLoss
+      : no_room_ ? ErrorCode::ResourceExhausted
+                 : ErrorCode::Io,
+      fmt::format("{} the journal '{}': {} (SQLite {}{})", doing, file_.native(), what, code, system == 0 ? std::string() : fmt::format(", errno {}", system)));
+}
+
+}  // namespace muster::journal

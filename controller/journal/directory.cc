@@ -1,0 +1,58 @@
+#include "controller/journal/directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace muster::journal {
+
+Result<void> make_private_directory(const std::filesystem::path& dir) {
+  if (::mkdir(dir.c_str(), 0700) == 0) {
+    return sync_directory(dir.has_parent_path() ? dir.parent_path() : std::filesystem::path("."));
+  }
+  if (errno != EEXIST) return fail_errno(fmt::format("making the journal's directory '{}'", dir.native()), errno);
+  struct stat status {};
+  if (::stat(dir.c_str(), &status) != 0) return fail_errno(fmt::format("looking at the journal's directory '{}'", dir.native()), errno);
+  if (!S_ISDIR(status.st_mode)) return fail(ErrorCode::Io, fmt::format("opening the journal's directory '{}': it is not a directory", dir.native()));
+  if ((status.st_mode & 077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {
+    return fail_errno(fmt::format("closing the journal's directory '{}' to other users (it must be 0700 and its user's own)", dir.native()), errno);
+  }
+  return {};
+}
+
+Result<void> sync_directory(const std::filesystem::path& dir) {
+  const io::UniqueFd descriptor(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor) return fail_errno(fmt::format("opening the directory '{}'", dir.native()), errno);
+  if (::fsync(descriptor.get()) != 0) return fail_errno(fmt::format("syncing the directory '{}'", dir.native()), errno);
+  return {};
+}
+
+Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path& dir) {
+  const std::filesystem::path file = dir / "lock";
+  io::UniqueFd descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!descriptor) return fail_errno(fmt::format("opening the journal's lock '{}'", file.native()), errno);
+  if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", file.native()), errno);
+    std::array<char, 32> text{};
+    const ssize_t size = ::pread(descriptor.get(), text.data(), text.size(), 0);
+    std::string_view holder(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    holder = holder.substr(0, holder.find('\n'));
+    return fail(ErrorCode::Conflict,
+                fmt::format("opening the journal in '{}': another controller{} has it open; stop that one, or give this one a state directory of its own",
+                            dir.native(), holder.empty() ? std::string() : fmt::format(" (pid {})", holder)));
+  }
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  // For people only: what cannot be written is no reason to stop.
+  if (::ftruncate(descriptor.get(), 0) != 0 || ::pwrite(descriptor.get(), pid.data(), pid.size(), 0) < 0) errno = 0;
+  return DirectoryLock(std::move(descriptor));
+}
+
+}  // namespace muster::journal

@@ -1,0 +1,99 @@
+#include "controller/journal/head.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "common/base/assert.h"
+#include "common/io/file.h"
+
+namespace muster::journal {
+namespace {
+
+constexpr std::size_t kSlot = 512;
+constexpr std::string_view kMagic = "muster-journal-head-1";
+
+// The cluster id is there for people only: one that does not fit this line is left out.
+std::string shown(const ClusterId& cluster) {
+  const auto plain = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.'; };
+  const bool fits = !cluster.empty() && cluster.value.size() <= 128 && std::ranges::all_of(cluster.value, plain);
+  return fits ? cluster.value : "-";
+}
+
+// One line of text, so that a person can read it, padded with spaces: magic, journal, index, chain, cluster, checksum of all before it.
+std::string slot_of(const Head& head) {
+  std::string text = fmt::format("{} {} {} {} {}", kMagic, head.journal_id, head.index.value, head.chain.hex(), shown(head.cluster));
+  text += " " + digest_of({text}).hex() + " ";
+  MUSTER_ASSERT(text.size() < kSlot, "a head that does not fit its slot");
+  text.resize(kSlot - 1, ' ');
+  return text + "\n";
+}
+
+std::optional<Head> head_of(std::string_view slot) {
+  std::vector<std::string_view> words;
+  std::size_t at = 0;
+  std::size_t checksum_at = 0;
+  while (words.size() < 6) {
+    const std::size_t end = slot.find(' ', at);
+    if (end == std::string_view::npos) return std::nullopt;
+    if (words.size() == 5) checksum_at = at;
+    words.push_back(slot.substr(at, end - at));
+    at = end + 1;
+  }
+  if (words[0] != kMagic || digest_of({slot.substr(0, checksum_at - 1)}).hex() != words[5]) return std::nullopt;
+  Head head{.journal_id = std::string(words[1]), .index = {}, .chain = {}, .cluster = ClusterId(words[4] == "-" ? "" : std::string(words[4]))};
+  const auto number = std::from_chars(words[2].data(), words[2].data() + words[2].size(), head.index.value);
+  if (number.ec != std::errc() || !Digest::parse_hex(words[3], head.chain)) return std::nullopt;
+  return head;
+}
+
+}  // namespace
+
+Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
+  const io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) {
+    if (errno == ENOENT) return std::optional<Head>();
+    return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
+  }
+  std::array<char, 2 * kSlot> content{};
+  if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0) return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
+  std::optional<Head> newest;
+  for (std::size_t slot = 0; slot < 2; ++slot) {
+    auto head = head_of(std::string_view(content.data() + slot * kSlot, kSlot));
+    if (head && (!newest || newest->index < head->index)) newest = std::move(head);
+  }
+  if (!newest) return fail(ErrorCode::DataLoss, fmt::format("reading the journal's head '{}': neither of its two slots is sound", file.native()));
+  return newest;
+}
+
+Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head& head) {
+  const std::string slot = slot_of(head);
+  if (auto made = io::replace_file(file, slot + slot, io::Durable::Yes); !made) return fail(std::move(made.error()).in("making the journal's head"));
+  io::UniqueFd descriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor) return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
+  return HeadFile(std::move(descriptor), file);
+}
+
+Result<void> HeadFile::write(const Head& head) {
+  const std::string slot = slot_of(head);
+  // Its blocks are there since create(): where files are overwritten in place, this cannot run out of room.
+  if (::pwrite(descriptor_.get(), slot.data(), slot.size(), next_slot_ * static_cast<off_t>(kSlot)) != static_cast<ssize_t>(slot.size())) {
+    return fail_errno(fmt::format("writing the journal's head '{}'", file_.native()), errno);
+  }
+  next_slot_ = 1 - next_slot_;
+  return {};
+}
+
+Result<void> HeadFile::sync() {
+  if (::fdatasync(descriptor_.get()) != 0) return fail_errno(fmt::format("syncing the journal's head '{}'", file_.native()), errno);
+  return {};
+}
+
+}  // namespace muster::journal

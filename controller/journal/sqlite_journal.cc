@@ -1,0 +1,316 @@
+#include "controller/journal/sqlite_journal.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "controller/journal/salvage.h"
+#include "controller/journal/schema.h"
+#include "muster/journal/v1/record.pb.h"
+
+namespace muster::journal {
+
+namespace fs = std::filesystem;
+
+SqliteJournal::SqliteJournal(SqliteOptions options, DirectoryLock lock)
+    : options_(std::move(options)), lock_(std::move(lock)), ballast_(options_.dir, options_.ballast_bytes, options_.low_space_bytes) {}
+
+SqliteJournal::~SqliteJournal() {
+  // Not needed for safety: it only lets a head as new as the database outlive a power cut after a stop in good order.
+  if (head_file_ && !failed_) (void)head_file_->sync();
+}
+
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options) {
+  if (auto made = make_private_directory(options.dir); !made) return fail(std::move(made.error()));
+  auto lock = DirectoryLock::take(options.dir);
+  if (!lock) return fail(std::move(lock.error()));
+  std::unique_ptr<SqliteJournal> journal(new SqliteJournal(std::move(options), std::move(*lock)));
+  auto finished = finish_salvage(journal->options_.dir);
+  if (!finished) return fail(std::move(finished.error()));
+  if (*finished)
+    journal->notices_.push_back(
+        fmt::format("an accepted loss was finished: the damaged database is kept as '{}'", (journal->options_.dir / **finished).native()));
+  return journal;
+}
+
+// --- load -----------------------------------------------------------------------------------------------------------------------------------
+Result<void> SqliteJournal::open_database(bool make) {
+  const fs::path file = options_.dir / "journal.db";
+  auto database = Database::open(file, Database::Mode::Write);
+  if (!database) return fail(std::move(database.error()));
+  auto id = journal_id_of(**database);
+  if (!id) return fail(std::move(id.error()));
+  if (!*id) {
+    if (!make) return fail(ErrorCode::DataLoss, "the database is empty");
+    auto fresh = new_journal_id();
+    if (!fresh) return fail(std::move(fresh.error()));
+    if (auto made = make_tables(**database, *fresh); !made) return made;
+    *id = std::move(*fresh);
+    if (auto synced = sync_directory(options_.dir); !synced) return synced;
+  }
+  // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by checkpoints only.
+  if (auto set = (*database)->execute(
+          "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF");
+      !set) {
+    return set;
+  }
+  auto rows = RowTable::open(**database, **id);
+  if (!rows) return fail(std::move(rows.error()));
+  auto archive = ArchiveTable::open(**database);
+  if (!archive) return fail(std::move(archive.error()));
+  archive_ = std::move(*archive);
+  rows_ = std::move(*rows);
+  database_ = std::move(*database);
+  journal_id_ = std::move(**id);
+  return {};
+}
+
+Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mark, const std::function<void(const Row&)>& each) {
+  lost_ = 0;
+  return rows_->walk(mark, [&](const RowTable::Stored& row) -> Result<void> {
+    if (row.is_bridge()) {
+      if (row.lost) lost_ += row.index.value - row.from.value + 1;
+      return {};
+    }
+    if (row.record.type == v1::Record::kControllerStarted) lost_ = 0;
+    if (row.index <= after) return {};
+    auto event = decode(row.record);
+    if (!event) return fail(std::move(event.error()).in(fmt::format("row {}", row.index.value)));
+    if (const auto* started = std::get_if<core::ControllerStarted>(&event->body)) cluster_ = started->cluster;
+    live_.add(row.index, *event);
+    each({.index = row.index, .event = std::move(*event)});
+    return {};
+  });
+}
+
+Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(const Row&)>& each) {
+  Loaded loaded;
+  const auto damaged = [&](std::string what, bool rebuild) -> Result<Loaded> {
+    loaded.damage = std::move(what);
+    loaded.rebuild = rebuild;
+    return loaded;
+  };
+  std::string head_trouble;
+  if (auto head = HeadFile::read(options_.dir / "head")) {
+    found_head_ = std::move(*head);
+  } else if (head.error().code == ErrorCode::DataLoss) {
+    head_trouble = head.error().message;
+  } else {
+    return fail(std::move(head.error()));
+  }
+  const bool may_be_new = head_trouble.empty() && (!found_head_ || found_head_->index.value == 0);
+  const fs::path file = options_.dir / "journal.db";
+  struct stat status {};
+  if (!may_be_new && ::stat(file.c_str(), &status) != 0) return damaged(fmt::format("the database '{}' is gone", file.native()), true);
+  if (auto opened = open_database(may_be_new); !opened) {
+    if (opened.error().code == ErrorCode::DataLoss) return damaged(std::move(opened.error().message), true);
+    return fail(std::move(opened.error()));
+  }
+
+  auto end = replay({}, found_head_ ? found_head_->index : JournalIndex(), each);
+  if (!end) return fail(std::move(end.error()));
+  loaded.last = end->last;
+  loaded.chain = end->chain;
+  loaded.walked = true;
+  if (!end->damage.empty()) return damaged(std::move(end->damage), true);
+  if (!head_trouble.empty()) return damaged(std::move(head_trouble), false);
+  if (!found_head_) {
+    if (loaded.last.value == 0) return loaded;  // new: its making ends with the head file
+    return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the database is the newest", (options_.dir / "head").native()),
+                   false);
+  }
+  if (found_head_->journal_id != journal_id_ && found_head_->index.value != 0) return damaged("the head file belongs to another journal", false);
+  if (loaded.last < found_head_->index) {
+    return damaged(fmt::format("the database ends at row {}, but row {} was durable: it is an old copy, or its end was cut off", loaded.last.value,
+                               found_head_->index.value),
+                   true);
+  }
+  if (found_head_->journal_id == journal_id_ && end->at_mark && *end->at_mark != found_head_->chain) {
+    return damaged(fmt::format("row {} is not the one that the head file was written for: the two come from different copies", found_head_->index.value),
+                   false);
+  }
+  return loaded;
+}
+
+Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each) {
+  if (!loaded.rebuild) {
+    notices_.push_back(fmt::format("accepted: {}; going on from row {}", loaded.damage, loaded.last.value));
+    return {};
+  }
+  archive_.reset();
+  rows_.reset();
+  database_.reset();
+  auto saved = salvage(options_.dir, found_head_);
+  if (!saved) return fail(std::move(saved.error()).in("saving what is sound of the journal"));
+  auto aside = finish_salvage(options_.dir);
+  if (!aside) return fail(std::move(aside.error()).in("saving what is sound of the journal"));
+  if (auto opened = open_database(false); !opened) return opened;
+  // What the damaged database gave up to its first damage has been passed on; there is more only when that one could not be opened,
+  // or when it had lost its id.
+  auto end = replay(loaded.last, {}, each);
+  if (!end) return fail(std::move(end.error()));
+  MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value, "a salvage that kept other rows than were replayed");
+  notices_.push_back(fmt::format("accepted: {}; going on from row {}, new rows begin at {}; {} of the archived jobs lost; the damaged database is kept as '{}'",
+                                 loaded.damage, saved->sound.value, saved->next.value,
+                                 saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost), (options_.dir / aside->value_or("")).native()));
+  last_ = end->last;
+  chain_ = end->chain;
+  return {};
+}
+
+// "doing what: what is wrong; what is sound and what would be lost; what to do".
+Error SqliteJournal::refusal(const Loaded& loaded) const {
+  const std::uint64_t newest = found_head_ ? found_head_->index.value : 0;
+  std::string extent = "which rows are sound shows only when it is taken apart", from = "the last sound row";
+  if (loaded.walked) {
+    extent = fmt::format("rows 1 to {} are sound", loaded.last.value);
+    from = fmt::format("row {}", loaded.last.value);
+    if (newest > loaded.last.value) extent += fmt::format(", rows {} to {} would be lost", loaded.last.value + 1, newest);
+  }
+  return {.code = ErrorCode::DataLoss,
+          .message = fmt::format("{}; {}; restore the whole directory from a newer copy, or start with --accept-loss to go on from {}{}", loaded.damage, extent,
+                                 from, loaded.rebuild ? " (the damaged database is kept beside the new one)" : "")};
+}
+
+Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
+  MUSTER_ASSERT(!loaded_ && database_ == nullptr, "a journal loaded twice");
+  const std::string doing = fmt::format("loading the journal in '{}'", options_.dir.native());
+  auto loaded = verify(each);
+  if (!loaded) return fail(std::move(loaded.error()).in(doing));
+  last_ = loaded->last;
+  chain_ = loaded->chain;
+  if (!loaded->damage.empty()) {
+    if (!options_.accept_loss) return fail(refusal(*loaded).in(doing));
+    if (auto accepted = accept_loss(*loaded, each); !accepted) return fail(std::move(accepted.error()).in(doing));
+  }
+  auto head = HeadFile::create(options_.dir / "head", {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
+  if (!head) return fail(std::move(head.error()).in(doing));
+  head_file_ = std::move(*head);
+  if (auto ballast = ballast_.restore(); !ballast) {
+    if (ballast.error().code != ErrorCode::ResourceExhausted) return fail(std::move(ballast.error()).in(doing));
+    notices_.push_back(std::move(ballast.error().message));
+  }
+  if (auto tidied = tidy(); !tidied) {
+    if (!database_->no_room()) return fail(std::move(tidied.error()).in(doing));
+    notices_.push_back(std::move(tidied.error().message));
+  }
+  loaded_ = true;
+  return {};
+}
+
+// --- append ---------------------------------------------------------------------------------------------------------------------------------
+Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::vector<Record>& records, Digest& chain) {
+  return database_->transaction([&]() -> Result<void> {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      chain = chain_next(chain, batch[i].index, records[i]);
+      if (auto inserted = rows_->insert(batch[i].index, records[i], chain); !inserted) return inserted;
+    }
+    if (options_.before_sync) options_.before_sync();
+    return {};
+  });
+}
+
+Result<void> SqliteJournal::append(std::span<const Row> batch) {
+  MUSTER_ASSERT(loaded_, "a journal appended to before it was loaded");
+  if (failed_) return fail(ErrorCode::Io, fmt::format("appending to the journal in '{}': an earlier append failed; start again", options_.dir.native()));
+  if (batch.empty()) return {};
+  std::vector<Record> records;
+  records.reserve(batch.size());
+  for (const Row& row : batch) {
+    MUSTER_ASSERT(row.index.value == last_.value + records.size() + 1, "a batch whose indexes are not the next ones");
+    records.push_back(encode(row.event));
+  }
+  const std::string doing =
+      fmt::format("appending rows {} to {} to the journal in '{}'", batch.front().index.value, batch.back().index.value, options_.dir.native());
+  Digest chain = chain_;
+  auto written = write_batch(batch, records, chain);
+  if (!written && database_->no_room() && ballast_.spend()) {
+    chain = chain_;
+    written = write_batch(batch, records, chain);
+  }
+  if (!written) {
+    failed_ = true;
+    return fail(std::move(written.error()).in(doing));
+  }
+  if (options_.after_sync) options_.after_sync();
+  last_ = batch.back().index;
+  chain_ = chain;
+  for (const Row& row : batch) {
+    if (const auto* started = std::get_if<core::ControllerStarted>(&row.event.body)) cluster_ = started->cluster;
+    live_.add(row.index, row.event);
+  }
+  if (auto head = head_file_->write({.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_}); !head) {
+    failed_ = true;
+    return fail(std::move(head.error()).in(doing));
+  }
+  // After a full disk: made again as soon as there is room, so that the next one is survived, too. Costs one statvfs till then.
+  if (!ballast_.there() && options_.ballast_bytes != 0) (void)ballast_.restore();
+  return {};
+}
+
+// --- archive --------------------------------------------------------------------------------------------------------------------------------
+// Commits without a sync. The WAL is written in order and valid only up to its first hole, so this is undone as a whole or, at the latest with
+// the next append's sync, durable as a whole; undone, it is found and done again by load().
+Result<void> SqliteJournal::unsynced(const std::function<Result<void>()>& work) {
+  if (auto set = database_->execute("PRAGMA synchronous=NORMAL"); !set) return set;
+  Result<void> done = database_->transaction(work);
+  if (auto set = database_->execute("PRAGMA synchronous=FULL"); !set) {
+    failed_ = true;  // no append may go on without its sync
+    return set;
+  }
+  return done;
+}
+
+Result<void> SqliteJournal::move_rows(const JobId& job) {
+  const std::vector<JournalIndex>& indexes = live_.of_job(job);
+  std::vector<RowTable::Stored> moving;
+  moving.reserve(indexes.size());
+  for (const JournalIndex index : indexes) {
+    auto row = rows_->find(index);
+    if (!row) return fail(std::move(row.error()));
+    if (!*row || (*row)->is_bridge()) return fail(ErrorCode::DataLoss, fmt::format("archiving job '{}': row {} is gone", job.value, index.value));
+    moving.push_back(std::move(**row));
+  }
+  if (auto added = archive_->add(job, moving); !added) return added;
+  return rows_->remove(indexes);
+}
+
+Result<void> SqliteJournal::tidy() {
+  const std::vector<JobId> jobs = live_.unmoved();
+  const std::vector<JournalIndex> superseded = live_.superseded();
+  if (jobs.empty() && superseded.empty()) return {};
+  auto done = unsynced([&]() -> Result<void> {
+    for (const JobId& job : jobs) {
+      if (auto moved = move_rows(job); !moved) return moved;
+    }
+    return rows_->remove(superseded);
+  });
+  if (!done) return done;
+  for (const JobId& job : jobs) live_.moved(job);
+  live_.dropped();
+  return {};
+}
+
+Result<void> SqliteJournal::archive(const JobId& job) {
+  MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
+  if (live_.of_job(job).empty()) return {};
+  if (!live_.has_archived_record(job)) {
+    return fail(ErrorCode::Internal, fmt::format("archiving job '{}': its 'archived' record is not in the journal yet", job.value));
+  }
+  return tidy();
+}
+
+Result<std::vector<ArchivedJob>> SqliteJournal::archived(const std::optional<JobId>& before, std::size_t most) {
+  MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
+  return archive_->list(before, most);
+}
+
+Result<std::optional<ArchivedJob>> SqliteJournal::archived_job(const JobId& job) {
+  MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
+  return archive_->find(job);
+}
+
+}  // namespace muster::journal

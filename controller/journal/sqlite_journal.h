@@ -1,0 +1,99 @@
+// The journal on SQLite: WAL, synchronous=FULL, one transaction and one sync a batch. Owns its directory (directory.h draws it), locked against a second
+// controller. Format and reasons: docs/journal.md.
+//
+// Thread: one at a time, as journal.h says; low_on_space() may be called from any.
+// Promises: what append returned for is there after power loss. What load() passes on is verified: each row's checksum over the row before it, the
+// end against the head file. Damage is DataLoss, naming the index and the remedy; with accept_loss it goes on from the last sound row and keeps the
+// damaged database beside the new one. A batch that was being written when the power went is there whole or not at all.
+// Leaves to others: whether events make sense (the fold), whether the journal is behind what an agent was acknowledged (links), logging (notices()).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/journal/archive_table.h"
+#include "controller/journal/ballast.h"
+#include "controller/journal/database.h"
+#include "controller/journal/directory.h"
+#include "controller/journal/head.h"
+#include "controller/journal/journal.h"
+#include "controller/journal/live_rows.h"
+#include "controller/journal/row_table.h"
+
+namespace muster::journal {
+
+struct SqliteOptions {
+  std::filesystem::path dir;  // made 0700 where missing (its parent must be there)
+  bool accept_loss = false;
+  std::uint64_t ballast_bytes = 64ull << 20;     // 0: none
+  std::uint64_t low_space_bytes = 128ull << 20;  // below this much free space low_on_space() is true
+  // Seams for tests: right before a batch's one sync, and right after it, before anything is released. What they throw leaves append.
+  std::function<void()> before_sync, after_sync;
+};
+
+class SqliteJournal final : public Journal {
+ public:
+  // Takes the directory; Conflict: another controller has it. Reads nothing yet.
+  static Result<std::unique_ptr<SqliteJournal>> open(SqliteOptions options);
+  ~SqliteJournal() override;
+
+  Result<void> load(const std::function<void(const Row&)>& each) override;
+  Result<void> append(std::span<const Row> batch) override;
+  [[nodiscard]] JournalIndex last() const override { return last_; }
+  // Not synced by itself: what a power cut undoes, the next load does again. ResourceExhausted (a full disk) is not final here.
+  Result<void> archive(const JobId& job) override;
+  Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override;
+  Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
+
+  // The disk is nearly full, or the ballast had to be spent: the caller refuses new jobs. Any thread.
+  [[nodiscard]] bool low_on_space() const { return ballast_.low(); }
+  // How many indexes --accept-loss gave up since the last ControllerStarted that is left, in this life or in one that ended before it wrote its own
+  // (0: none). As many epochs may be among them: add it to the next one.
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  // What open and load found or did that a person should read in the log.
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  explicit SqliteJournal(SqliteOptions options, DirectoryLock lock);
+
+  struct Loaded {
+    JournalIndex last;
+    Digest chain;
+    std::string damage;    // not empty: nothing behind `last` can be trusted
+    bool walked = false;   // false: the database could not even be opened, and `last` says nothing
+    bool rebuild = false;  // the damage is in the database, not only in the head file
+  };
+  Result<void> open_database(bool make);
+  Result<Loaded> verify(const std::function<void(const Row&)>& each);
+  Result<RowTable::End> replay(JournalIndex after, JournalIndex mark, const std::function<void(const Row&)>& each);
+  Result<void> accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each);
+  [[nodiscard]] Error refusal(const Loaded& loaded) const;
+  Result<void> tidy();
+  Result<void> move_rows(const JobId& job);
+  Result<void> unsynced(const std::function<Result<void>()>& work);
+  Result<void> write_batch(std::span<const Row> batch, const std::vector<Record>& records, Digest& chain);
+
+  SqliteOptions options_;
+  DirectoryLock lock_;
+  Ballast ballast_;
+  std::unique_ptr<Database> database_;
+  std::optional<RowTable> rows_;
+  std::optional<ArchiveTable> archive_;
+  std::optional<Head> found_head_;
+  std::optional<HeadFile> head_file_;
+  std::string journal_id_;
+  ClusterId cluster_;
+  LiveRows live_;
+  JournalIndex last_;
+  Digest chain_;
+  std::uint64_t lost_ = 0;
+  bool loaded_ = false, failed_ = false;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace muster::journal

@@ -1,0 +1,98 @@
+// All agents: who is connected under which node name, what each was last told. The AgentService of the controller's server.
+//
+//   gRPC's threads   convert, stamp, hand to the shell
+//   shell's strand   peers_, book_: Hello is judged, orders are computed and compared, acknowledgements leave, all from durable state
+//   work loop        series points go to the log store
+//
+// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that was acknowledged further than this
+// journal reaches means that the journal is older than it must be: refused, and the daemon is told (on_behind). Pulses are answered at once, without
+// any sync: presence is not durable. Losing a connection is observed at once.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/async/loop.h"
+#include "controller/links/logs_collected.h"
+#include "controller/links/order_book.h"
+#include "controller/links/session.h"
+#include "controller/logs/log_store.h"
+#include "controller/shell/shell.h"
+#include "muster/v1/agent_service.grpc.pb.h"
+
+namespace muster::controller {
+
+inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
+
+class Hub final : public v1::AgentService::CallbackService, public Listener, public SessionOwner {
+ public:
+  struct Options {
+    std::string version;
+    std::string token;                       // callers on TCP must bring it
+    Duration pulse_interval = std::chrono::seconds(1);
+    std::string cluster_out;
+    bool accept_loss = false;                // agents acknowledged further than the journal reaches are welcome
+    std::function<void(const Error&)> on_behind;
+  };
+  using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
+  // Makes the receiver of one log stream; never null.
+  using PushLogsMaker = std::function<PushLogsReactor*(grpc::CallbackServerContext*)>;
+
+  Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs);
+
+  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }   // after Shell::start(), before listening
+
+  // AgentService
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override;
+  PushLogsReactor* PushLogs(grpc::CallbackServerContext* context) override;
+
+  // Listener, on the strand
+  void on_release(std::span<const journal::Row> rows, const View& view) override;
+  void on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) override;
+
+  // SessionOwner, on gRPC's threads
+  void on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) override;
+  void on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) override;
+  void on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) override;
+  void on_gone(const SessionPtr& session, Now at) override;
+
+ private:
+  struct Peer {
+    SessionPtr session;
+    ConnectionId connection;
+    std::set<core::AttemptKey> held;         // run directories its Hello named
+    std::vector<core::Assignment> told;
+    bool welcomed = false;
+  };
+  void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
+  void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
+  void tell(const NodeName& node, const View& view, bool always);
+
+  Shell& shell_;
+  logs::LogStore& store_;
+  async::Loop& work_;
+  LogsCollected& collected_;
+  const Clock& clock_;
+  Options options_;
+  PushLogsMaker push_logs_;
+
+  // Strand only.
+  std::map<NodeName, Peer> peers_;
+  OrderBook book_;
+  std::uint64_t connections_ = 0;
+
+  std::atomic<std::uint64_t> epoch_ = 0;     // set once, before the first call is served
+};
+
+// OK, or why this Hello is refused by what is durable here (peers are looked at elsewhere). Pure.
+grpc::Status judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last, bool accept_loss);
+// The Hello says that it was acknowledged further than this journal reaches.
+[[nodiscard]] bool journal_behind(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last);
+
+}  // namespace muster::controller

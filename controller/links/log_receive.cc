@@ -1,0 +1,305 @@
+#include "controller/links/log_receive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "common/base/time.h"
+#include "controller/links/log_stream.h"
+
+namespace muster::links {
+namespace {
+
+constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
+
+using StreamPtr = std::shared_ptr<LogStream>;
+using Answers = std::map<logs::LogKey, v1::LogHave>;
+using Steady = std::chrono::steady_clock;
+
+// A job id becomes a folder's name: nothing else may pass for one.
+bool sound(const std::string& job) {
+  return !job.empty() && job.size() <= 64 && std::ranges::all_of(job, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+template <class Message>
+logs::LogKey key_of(const Message& message) {
+  return {JobId(message.job_id()), AttemptNo(message.attempt()), RankNo(message.rank())};
+}
+
+v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
+  v1::LogHave have;
+  have.set_job_id(key.job.str());
+  have.set_attempt(key.attempt.value);
+  have.set_rank(key.rank.value);
+  have.set_offset(state.end);
+  have.set_complete(state.complete);
+  have.set_synced(state.synced);
+  return have;
+}
+
+class Receiver final : public LogReceiver {
+ public:
+  Receiver(logs::LogStore& store, LogReceiveHooks hooks) : store_(store), hooks_(std::move(hooks)) {
+    door_->receiver = this;
+    writer_ = std::thread([this] { write(); });
+    syncer_ = std::thread([this] { sync(); });
+  }
+  ~Receiver() override { Receiver::stop(); }
+  Reactor* push_logs(grpc::CallbackServerContext* context, const grpc::Status& refused) override;
+  void stop() override;
+
+ private:
+  // What the streams' callbacks hold: this may be gone before gRPC lets go of the last stream.
+  struct Door {
+    std::mutex mutex;
+    Receiver* receiver = nullptr;
+  };
+  struct Stalled {
+    StreamPtr stream;
+    Steady::time_point until;
+  };
+  void make_ready(const StreamPtr& stream);
+  void forget(const LogStream* stream);
+  void write();
+  void sync();
+  // False: try again later.
+  bool serve(const StreamPtr& stream);
+  // Io and ResourceExhausted: the disk's fault, to be tried again. Anything else: the stream's.
+  Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers);
+  Result<void> open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers);
+  Result<void> answer(const logs::LogKey& key, Result<logs::LogState> state, Answers& answers);
+  void tell_trouble(const Error* error);
+
+  logs::LogStore& store_;
+  const LogReceiveHooks hooks_;
+  const std::shared_ptr<Door> door_ = std::make_shared<Door>();
+
+  std::mutex mutex_;
+  std::condition_variable work_, sync_work_;
+  std::vector<StreamPtr> ready_;
+  std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
+  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;   // who is told what was synced
+  bool stopping_ = false, wrote_ = false;
+
+  bool troubled_ = false;   // the writing thread's
+  std::thread writer_, syncer_;
+};
+
+LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context*/, const grpc::Status& refused) {
+  const auto door = door_;
+  const StreamPtr stream = LogStream::make(
+      [door](const StreamPtr& ready) {
+        const std::scoped_lock lock(door->mutex);
+        if (door->receiver) door->receiver->make_ready(ready);
+      },
+      [door](const LogStream* done) {
+        const std::scoped_lock lock(door->mutex);
+        if (door->receiver) door->receiver->forget(done);
+      });
+  bool stopping = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping = stopping_;
+    if (!stopping && refused.ok()) streams_.emplace(stream.get(), stream);
+  }
+  LogStream* const reactor = stream.get();   // keeps itself until OnDone
+  if (!refused.ok()) {
+    stream->end(refused);
+  } else if (stopping) {
+    stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
+  } else {
+    stream->begin();
+  }
+  return reactor;
+}
+
+void Receiver::stop() {
+  std::vector<StreamPtr> streams;
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [name, weak] : streams_) {
+      if (StreamPtr stream = weak.lock()) streams.push_back(std::move(stream));
+    }
+  }
+  for (const StreamPtr& stream : streams) stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
+  work_.notify_all();
+  sync_work_.notify_all();
+  if (writer_.joinable()) writer_.join();
+  if (syncer_.joinable()) syncer_.join();
+  const std::scoped_lock lock(door_->mutex);
+  door_->receiver = nullptr;
+}
+
+void Receiver::make_ready(const StreamPtr& stream) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (std::ranges::find(ready_, stream) == ready_.end()) ready_.push_back(stream);
+  }
+  work_.notify_one();
+}
+
+void Receiver::forget(const LogStream* stream) {
+  const std::scoped_lock lock(mutex_);
+  streams_.erase(stream);
+  std::erase_if(openers_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+void Receiver::tell_trouble(const Error* error) {
+  if (error && !std::exchange(troubled_, true) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: " + error->message + "; agents keep them, retrying each second");
+  if (!error && std::exchange(troubled_, false) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: works again");
+}
+
+void Receiver::write() {
+  std::vector<Stalled> stalled;
+  for (;;) {
+    std::vector<StreamPtr> streams;
+    bool last = false;
+    {
+      std::unique_lock lock(mutex_);
+      const auto due = [&] { return stopping_ || !ready_.empty(); };
+      if (stalled.empty()) {
+        work_.wait(lock, due);
+      } else {
+        work_.wait_until(lock, stalled.front().until, due);
+      }
+      streams.swap(ready_);
+      last = stopping_ && streams.empty();
+    }
+    if (last) return;
+    // One that is stalled waits for its time, whatever else arrives on it.
+    const Steady::time_point now = Steady::now();
+    std::erase_if(streams, [&](const StreamPtr& stream) { return std::ranges::any_of(stalled, [&](const Stalled& one) { return one.stream == stream; }); });
+    while (!stalled.empty() && stalled.front().until <= now) {
+      streams.push_back(std::move(stalled.front().stream));
+      stalled.erase(stalled.begin());
+    }
+    for (const StreamPtr& stream : streams) {
+      if (!serve(stream)) stalled.push_back({stream, now + kRetry});
+    }
+  }
+}
+
+bool Receiver::serve(const StreamPtr& stream) {
+  bool closed = false;
+  auto requests = stream->take(closed);
+  Answers answers;
+  bool again = false;
+  while (!requests.empty()) {
+    auto done = take_in(stream, requests.front(), answers);
+    if (!done) {
+      if (done.error().code == ErrorCode::Io || done.error().code == ErrorCode::ResourceExhausted) {
+        tell_trouble(&done.error());
+        stream->put_back(std::move(requests));
+        again = true;
+      } else {
+        stream->end(grpc::Status(done.error().code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED : grpc::StatusCode::INVALID_ARGUMENT, done.error().message));
+      }
+      break;
+    }
+    requests.pop_front();
+  }
+  for (const auto& [key, have] : answers) stream->answer(key, have);
+  if (!answers.empty()) {
+    const std::scoped_lock lock(mutex_);
+    wrote_ = true;
+    sync_work_.notify_one();
+  }
+  if (again) return false;
+  if (!answers.empty()) tell_trouble(nullptr);
+  if (closed) {
+    stream->end(grpc::Status::OK);
+  } else {
+    stream->read_on();
+  }
+  return true;
+}
+
+Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers) {
+  if (request.has_hello()) {
+    stream->greeted = true;
+    return {};
+  }
+  if (!stream->greeted) return fail(ErrorCode::InvalidArgument, "a log stream begins with LogHello");
+  if (request.has_open()) {
+    if (!sound(request.open().job_id())) return fail(ErrorCode::InvalidArgument, fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
+    return open(stream, key_of(request.open()), answers);
+  }
+  if (request.has_chunk()) {
+    const v1::LogChunk& chunk = request.chunk();
+    const logs::LogKey key = key_of(chunk);
+    if (!stream->opened.contains(key)) return fail(ErrorCode::InvalidArgument, "bytes of a log that was not opened");
+    std::optional<logs::Gap> gap;
+    if (chunk.has_gap()) {
+      const WallTime at(std::chrono::seconds(chunk.gap().at().seconds()) + std::chrono::nanoseconds(chunk.gap().at().nanos()));
+      gap = logs::Gap{chunk.gap().from(), chunk.offset(), chunk.gap().reason(), at};
+    }
+    return answer(key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);
+  }
+  if (request.has_end()) {
+    const logs::LogKey key = key_of(request.end());
+    if (!stream->opened.contains(key)) return fail(ErrorCode::InvalidArgument, "the end of a log that was not opened");
+    return answer(key, store_.finish(key, request.end().size()), answers);
+  }
+  return {};   // a newer agent's word
+}
+
+Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
+  if (hooks_.known && !hooks_.known(key.job, key.attempt)) {
+    v1::LogHave have = have_of(key, {});
+    have.set_unknown(true);
+    answers[key] = std::move(have);
+    return {};
+  }
+  auto state = store_.state(key);
+  if (state) {
+    stream->opened.insert(key);
+    const std::scoped_lock lock(mutex_);
+    openers_[key] = stream;
+  }
+  return answer(key, std::move(state), answers);
+}
+
+Result<void> Receiver::answer(const logs::LogKey& key, Result<logs::LogState> state, Answers& answers) {
+  if (!state) return fail(std::move(state.error()));
+  answers[key] = have_of(key, *state);
+  if (state->complete && hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
+  return {};
+}
+
+void Receiver::sync() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    sync_work_.wait(lock, [&] { return stopping_ || wrote_; });
+    if (stopping_) return;
+    // A little later: what comes meanwhile is the same sync.
+    sync_work_.wait_for(lock, kSyncApart, [&] { return stopping_; });
+    if (stopping_) return;
+    wrote_ = false;
+    lock.unlock();
+    const auto synced = store_.sync();   // an error comes again with the next bytes, and the agents keep theirs meanwhile
+    std::vector<std::pair<StreamPtr, v1::LogHave>> told;
+    if (synced) {
+      for (const logs::LogKey& key : *synced) {
+        const auto state = store_.state(key);
+        const std::scoped_lock again(mutex_);
+        const auto opener = openers_.find(key);
+        StreamPtr stream = opener == openers_.end() ? nullptr : opener->second.lock();
+        if (state && stream) told.emplace_back(std::move(stream), have_of(key, *state));
+      }
+    }
+    for (auto& [stream, have] : told) stream->answer({JobId(have.job_id()), AttemptNo(have.attempt()), RankNo(have.rank())}, have);
+    told.clear();
+    lock.lock();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<LogReceiver> LogReceiver::start(logs::LogStore& store, LogReceiveHooks hooks) { return std::make_unique<Receiver>(store, std::move(hooks)); }
+
+}  // namespace muster::links

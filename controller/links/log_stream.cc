@@ -1,0 +1,101 @@
+#include "controller/links/log_stream.h"
+
+#include <utility>
+
+namespace muster::links {
+
+std::shared_ptr<LogStream> LogStream::make(std::function<void(const std::shared_ptr<LogStream>&)> ready, std::function<void(const LogStream*)> done) {
+  std::shared_ptr<LogStream> stream(new LogStream);
+  stream->ready_ = std::move(ready);
+  stream->done_ = std::move(done);
+  stream->self_ = stream;
+  return stream;
+}
+
+void LogStream::begin() {
+  const std::scoped_lock lock(mutex_);
+  reading_ = true;
+  StartRead(&request_);
+}
+
+void LogStream::end(const grpc::Status& status) {
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(ended_, true)) return;
+  Finish(status);
+}
+
+std::deque<v1::PushLogsRequest> LogStream::take(bool& closed) {
+  const std::scoped_lock lock(mutex_);
+  closed = closed_;
+  return std::exchange(queue_, {});
+}
+
+void LogStream::put_back(std::deque<v1::PushLogsRequest> rest) {
+  const std::scoped_lock lock(mutex_);
+  queue_.insert(queue_.begin(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+}
+
+void LogStream::read_on() {
+  const std::scoped_lock lock(mutex_);
+  queued_bytes_ = 0;
+  for (const auto& waiting : queue_) queued_bytes_ += waiting.chunk().data().size();
+  if (reading_ || closed_ || ended_ || queued_bytes_ >= kQueueBytes) return;
+  reading_ = true;
+  StartRead(&request_);
+}
+
+void LogStream::answer(const logs::LogKey& key, const v1::LogHave& have) {
+  const std::scoped_lock lock(mutex_);
+  answers_[key] = have;
+  write_locked();
+}
+
+void LogStream::write_locked() {
+  if (writing_ || ended_ || answers_.empty()) return;
+  response_.Clear();
+  for (auto& [key, have] : answers_) response_.add_have()->Swap(&have);
+  answers_.clear();
+  writing_ = true;
+  StartWrite(&response_);
+}
+
+void LogStream::OnReadDone(bool ok) {
+  std::shared_ptr<LogStream> self;
+  {
+    const std::scoped_lock lock(mutex_);
+    self = self_;
+    reading_ = false;
+    if (ok) {
+      queued_bytes_ += request_.chunk().data().size();
+      queue_.push_back(std::move(request_));
+      request_.Clear();
+      if (queued_bytes_ < kQueueBytes && !ended_) {
+        reading_ = true;
+        StartRead(&request_);
+      }
+    } else {
+      closed_ = true;
+    }
+  }
+  if (self) ready_(self);
+}
+
+void LogStream::OnWriteDone(bool ok) {
+  const std::scoped_lock lock(mutex_);
+  writing_ = false;
+  if (ok) write_locked();
+}
+
+void LogStream::OnCancel() { end(grpc::Status(grpc::StatusCode::CANCELLED, "the agent's connection ended")); }
+
+void LogStream::OnDone() {
+  done_(this);
+  std::shared_ptr<LogStream> self;
+  {
+    const std::scoped_lock lock(mutex_);
+    self.swap(self_);
+  }
+  // Here `self` dies, perhaps as the last.
+}
+
+}  // namespace muster::links

@@ -1,0 +1,80 @@
+#include "controller/links/logs_collected.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+
+namespace muster::controller {
+
+void LogsCollected::start(const core::Ledger& ledger) {
+  std::vector<Part> parts;
+  std::vector<std::pair<WallTime, JobId>> finished;
+  for (const auto& [id, job] : ledger.jobs) {
+    known_.insert(id);
+    if (job.ended_at) finished.emplace_back(*job.ended_at, id);
+    for (const core::AttemptRecord& attempt : job.attempts) {
+      for (const core::NodePart& part : attempt.parts) {
+        if (!part.logs_collected) parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank, part.placed.rank_count});
+      }
+    }
+  }
+  for (const auto& [id, stone] : ledger.tombstones) {
+    known_.insert(id);
+    finished.emplace_back(stone.ended_at, id);
+  }
+  std::ranges::sort(finished);
+  work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished)] {
+    for (const auto& [at, id] : finished) store_.mark_finished(id);
+    for (const Part& part : parts) check(part);
+  });
+}
+
+bool LogsCollected::known(const JobId& job) const {
+  const std::lock_guard lock(mutex_);
+  return known_.contains(job);
+}
+
+void LogsCollected::on_release(std::span<const journal::Row> rows) {
+  for (const journal::Row& row : rows) {
+    if (const auto* submitted = std::get_if<core::JobSubmitted>(&row.event.body)) {
+      const std::lock_guard lock(mutex_);
+      known_.insert(submitted->job);
+    } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&row.event.body)) {
+      const std::lock_guard lock(mutex_);
+      known_.erase(dropped->job);
+    } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
+      work_.post("log-finished", [this, job = ended->job] { store_.mark_finished(job); });
+    } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
+      work_.post("log-archived", [this, job = archived->job] { std::erase_if(complete_below_, [&](const auto& entry) { return std::get<0>(entry.first) == job; }); });
+    }
+  }
+}
+
+void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank) {
+  (void)shell_.read([this, job, attempt, rank](const View& view) {
+    const auto record = view.ledger.jobs.find(job);
+    if (record == view.ledger.jobs.end()) return;
+    const core::AttemptRecord* found = record->second.attempt(attempt);
+    if (found == nullptr) return;
+    for (const core::NodePart& part : found->parts) {
+      const bool here = rank >= part.placed.first_rank && rank.value - part.placed.first_rank.value < part.placed.rank_count;
+      if (!here || part.logs_collected) continue;
+      work_.post("logs-collected", [this, checked = Part{job, attempt, part.placed.node, part.placed.first_rank, part.placed.rank_count}] { check(checked); });
+    }
+  });
+}
+
+void LogsCollected::check(const Part& part) {
+  const std::tuple key(part.job, part.attempt, part.node);
+  std::uint32_t& below = complete_below_[key];
+  while (below < part.count) {
+    const auto state = store_.state({part.job, part.attempt, RankNo(part.first.value + below)});
+    if (!state) log::warn("a log's state cannot be read", {{"job", part.job.str()}, {"attempt", part.attempt.value}, {"why", state.error().message}});
+    if (!state || !state->complete) return;
+    ++below;
+  }
+  complete_below_.erase(key);
+  shell_.report(core::ReportLogsCollected{.job = part.job, .attempt = part.attempt, .node = part.node}, shell_.now(), {});
+}
+
+}  // namespace muster::controller

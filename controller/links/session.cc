@@ -1,0 +1,145 @@
+#include "controller/links/session.h"
+
+#include <utility>
+
+namespace muster::controller {
+
+grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(SessionOwner& owner, const Clock& clock, std::string peer) {
+  auto session = std::make_shared<Session>(owner, clock, std::move(peer));
+  session->self_ = session;
+  session->StartRead(&session->incoming_);
+  return session.get();
+}
+
+ConnectionId Session::connection() const {
+  const std::lock_guard lock(mutex_);
+  return connection_;
+}
+
+bool Session::is_gone() const {
+  const std::lock_guard lock(mutex_);
+  return told_gone_;
+}
+
+// --- reading ---------------------------------------------------------------------------------------------------------------------------
+
+void Session::OnReadDone(bool ok) {
+  const Now arrived = clock_.now();
+  if (!ok) {
+    gone();
+    refuse(grpc::Status::OK);
+    return;
+  }
+  if (hand_over(arrived)) {
+    incoming_.Clear();
+    StartRead(&incoming_);
+  }
+}
+
+bool Session::hand_over(Now arrived) {
+  const SessionPtr self = shared_from_this();
+  if (incoming_.has_hello()) {
+    if (said_hello_) {
+      refuse({grpc::StatusCode::FAILED_PRECONDITION, "agent stream of node '" + node_.str() + "': a second Hello; open a new stream instead"});
+      return false;
+    }
+    said_hello_ = true;
+    node_ = NodeName(incoming_.hello().node());
+    instance_ = InstanceId(incoming_.hello().instance());
+    owner_.on_hello(self, std::move(*incoming_.mutable_hello()), arrived);
+    return true;
+  }
+  if (connection().value == 0) {
+    refuse({grpc::StatusCode::FAILED_PRECONDITION, "agent stream from '" + peer_ + "': a message before the Welcome; Hello is first, and then it waits"});
+    return false;
+  }
+  if (incoming_.has_facts()) owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
+  if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
+  return true;   // what a newer agent may say besides is not for this version
+}
+
+// --- writing ---------------------------------------------------------------------------------------------------------------------------
+
+void Session::accept(ConnectionId connection, v1::Welcome welcome) {
+  const std::lock_guard lock(mutex_);
+  connection_ = connection;
+  welcome_ = std::move(welcome);
+  write_next();
+}
+
+void Session::refuse(grpc::Status status) {
+  const std::lock_guard lock(mutex_);
+  if (!ending_) ending_ = std::move(status);
+  write_next();
+}
+
+void Session::send(v1::Orders orders) {
+  const std::lock_guard lock(mutex_);
+  orders_ = std::move(orders);
+  write_next();
+}
+
+void Session::ack(v1::FactAck ack) {
+  const std::lock_guard lock(mutex_);
+  fact_ack_ = std::move(ack);
+  write_next();
+}
+
+void Session::ack(v1::PulseAck ack) {
+  const std::lock_guard lock(mutex_);
+  pulse_ack_ = std::move(ack);
+  write_next();
+}
+
+void Session::write_next() {
+  if (writing_ || finished_) return;
+  if (ending_) {
+    finished_ = true;
+    Finish(*ending_);
+    return;
+  }
+  outgoing_.Clear();
+  if (welcome_) {
+    *outgoing_.mutable_welcome() = std::move(*std::exchange(welcome_, std::nullopt));
+  } else if (orders_) {
+    *outgoing_.mutable_orders() = std::move(*std::exchange(orders_, std::nullopt));
+  } else if (fact_ack_) {
+    *outgoing_.mutable_fact_ack() = std::move(*std::exchange(fact_ack_, std::nullopt));
+  } else if (pulse_ack_) {
+    *outgoing_.mutable_pulse_ack() = std::move(*std::exchange(pulse_ack_, std::nullopt));
+  } else {
+    return;
+  }
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+void Session::OnWriteDone(bool ok) {
+  if (!ok) gone();
+  const std::lock_guard lock(mutex_);
+  writing_ = false;
+  if (!ok && !ending_) ending_ = grpc::Status::OK;
+  write_next();
+}
+
+// --- the end ---------------------------------------------------------------------------------------------------------------------------
+
+void Session::gone() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(told_gone_, true)) return;
+  }
+  owner_.on_gone(shared_from_this(), clock_.now());
+}
+
+void Session::OnCancel() {
+  gone();
+  refuse(grpc::Status::OK);
+}
+
+void Session::OnDone() {
+  gone();
+  const SessionPtr last = std::move(self_);   // the hub may hold it a little longer
+}
+
+}  // namespace muster::controller

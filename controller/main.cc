@@ -1,0 +1,177 @@
+// Wiring only. Start: state directory, journal, fold, services, listen, endpoint file. Stop (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal;
+// each waits for the one before. kill -9 at any moment is as good.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <random>
+
+#include "common/io/file.h"
+#include "common/log/log.h"
+#include "common/rpc/endpoint_file.h"
+#include "controller/api/event_text.h"
+#include "controller/api/job_service.h"
+#include "controller/api/node_service.h"
+#include "controller/config.h"
+#include "controller/dump.h"
+#include "controller/journal/sqlite_journal.h"
+#include "controller/links/hub.h"
+#include "controller/links/log_receive.h"
+#include "controller/server.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr int kInternal = 70;
+
+int give_up(const Error& error) {
+  log::error(error.message);
+  log::flush();
+  return kInternal;
+}
+
+// Nothing may be released any more, so nothing is tidied either: the next start goes on from what is durable.
+[[noreturn]] void die(const Error& error) {
+  give_up(error);
+  std::_Exit(kInternal);
+}
+
+Result<std::string> load_token(const Config& config) {
+  if (!config.listens_on_tcp()) return std::string();
+  auto token = rpc::read_token_file(config.token_file);
+  if (!token && token.error().code == ErrorCode::NotFound) return rpc::make_token_file(config.token_file);
+  return token;
+}
+
+Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
+  const std::string& address = server.bound().front();
+  return rpc::write_endpoint_file(config.endpoint_file, {.address = address,
+                                                         .token_file = rpc::is_unix(address) ? "" : config.token_file.string(),
+                                                         .cluster_id = cluster.str(),
+                                                         .pid = static_cast<std::uint64_t>(::getpid())});
+}
+
+std::string random_hex(std::random_device& random) {
+  std::string text;
+  for (int i = 0; i < 16; ++i) text += "0123456789abcdef"[random() % 16];
+  return text;
+}
+
+int run(const Config& config) {
+  if (auto made = io::make_dirs(config.state_dir, 0700); !made) {
+    std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
+    return kInternal;
+  }
+  ::chmod(config.state_dir.c_str(), 0700);   // one that was there before; failing is met by the next open
+  if (auto ready = log::set_up({.daemon = "muster-controller", .level = config.log_level, .file = config.state_dir / "controller.log"}); !ready) {
+    std::fprintf(stderr, "muster-controller: %s\n", ready.error().message.c_str());
+    return kInternal;
+  }
+  auto token = load_token(config);
+  if (!token) return give_up(token.error());
+
+  auto journal = journal::SqliteJournal::open({.dir = config.state_dir / "journal", .accept_loss = config.accept_loss});
+  if (!journal) return give_up(journal.error());
+  auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota);
+  if (!store) return give_up(store.error());
+
+  std::promise<int> asked_to_stop;
+  async::Loop signals_loop("signals");
+  async::Signals signals(signals_loop, {SIGTERM, SIGINT}, [&, told = false](int number) mutable {
+    if (!std::exchange(told, true)) asked_to_stop.set_value(number);
+  });
+
+  std::random_device random;
+  const Clock& clock = system_clock();
+  const std::string cluster_out = (config.state_dir / "outputs").string();
+  Shell::Options options;
+  options.version = version();
+  options.new_cluster = ClusterId(random_hex(random));
+  options.epochs_lost = [&] { return (*journal)->lost(); };
+  options.describe = describe;
+  options.on_fatal = [](const Error& error) { die(error); };
+  options.limits.silent_after = config.pulse_interval * 16 / 5;
+  options.limits.archive_after = config.archive_after;
+  options.limits.port_first = config.port_first;
+  options.limits.port_last = config.port_last;
+  async::Loop work("work");
+  Shell shell(**journal, clock, std::move(options));
+  const auto stop_loops = [&] {
+    shell.stop();
+    work.stop();
+    signals_loop.stop();
+  };
+  auto started = shell.start();
+  for (const std::string& notice : (*journal)->notices()) log::warn(notice);
+  if (!started) {
+    stop_loops();
+    return give_up(started.error());
+  }
+  for (const auto& [job, why] : started->set_aside) log::error("a job was set aside, the others go on; its devices stay reserved", {{"job", job.str()}, {"why", why}});
+
+  LogsCollected collected(shell, **store, work);
+  const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
+      **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
+                .on_complete = [&](const JobId& job, AttemptNo attempt, RankNo rank) { collected.on_complete(job, attempt, rank); },
+                .on_trouble = [](const std::string& line) { log::warn(line); }});
+  Hub hub(shell, **store, work, collected, clock,
+          {.version = std::string(version()),
+           .token = *token,
+           .pulse_interval = config.pulse_interval,
+           .cluster_out = cluster_out,
+           .accept_loss = config.accept_loss,
+           .on_behind = [](const Error& error) { die(error); }},
+          [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
+  Edge edge{.shell = shell,
+            .logs = **store,
+            .work = work,
+            .token = *token,
+            .cluster_out = cluster_out,
+            .version = std::string(version()),
+            .low_on_space = [&] { return (*journal)->low_on_space(); }};
+  JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
+  NodeService nodes(edge, kProtocolMin, kProtocolMax);
+  collected.start(shell.started_ledger());
+  hub.set_epoch(started->epoch);
+  shell.set_listener(&hub);
+  shell.open();
+
+  auto server = Server::start(config.listen, {&hub, &jobs, &nodes});
+  Result<void> announced = server ? write_endpoint(config, **server, started->cluster) : Result<void>(std::unexpected(server.error()));
+  if (announced) {
+    for (const std::string& address : (*server)->bound()) log::info("listening", {{"address", address}});
+    log::info("ready", {{"cluster", started->cluster.str()}, {"epoch", started->epoch.value}, {"jobs", started->jobs}, {"index", started->index.value}, {"version", version()}});
+    const int number = asked_to_stop.get_future().get();
+    log::info("stopping", {{"signal", number}});
+  }
+  receiver->stop();
+  if (server) (*server)->shut_down();
+  jobs.stop();
+  stop_loops();
+  if (!announced) return give_up(announced.error());
+  log::info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::controller
+
+int main(int argc, char** argv) {
+  ::umask(077);
+  ::signal(SIGPIPE, SIG_IGN);
+  const muster::controller::CommandLine line = muster::controller::parse_command_line(argc, argv);
+  if (line.exit_code >= 0) {
+    std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  if (line.config.dump.empty()) return muster::controller::run(line.config);
+  const auto text = muster::controller::dump_journal(line.config.dump);
+  if (!text) {
+    std::fprintf(stderr, "muster-controller: %s\n", text.error().message.c_str());
+    return muster::controller::kInternal;
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}

@@ -1,0 +1,27 @@
+// The gRPC server: listens on every address, serves the services with reflection and health. Any thread; shut_down() blocks until every call has ended.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace muster::controller {
+
+class Server {
+ public:
+  // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode 0600 (the process's umask is 077).
+  static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services);
+
+  [[nodiscard]] const std::vector<std::string>& bound() const { return bound_; }
+  void shut_down();
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::string> bound_;
+};
+
+}  // namespace muster::controller

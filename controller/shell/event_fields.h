@@ -1,0 +1,38 @@
+// What an event is about, whatever its kind. Pure.
+#pragma once
+
+#include <variant>
+
+#include "controller/core/event.h"
+
+namespace muster::controller {
+
+// Nothing: the event is not about a job.
+inline const JobId* job_of(const core::EventBody& body) {
+  return std::visit(
+      [](const auto& event) -> const JobId* {
+        if constexpr (requires { event.job; }) return &event.job;
+        return nullptr;
+      },
+      body);
+}
+// 0: not about one attempt.
+inline AttemptNo attempt_of(const core::EventBody& body) {
+  return std::visit(
+      [](const auto& event) {
+        if constexpr (requires { event.attempt; }) return event.attempt;
+        return AttemptNo();
+      },
+      body);
+}
+// Nothing: not about one node.
+inline const NodeName* node_of(const core::EventBody& body) {
+  return std::visit(
+      [](const auto& event) -> const NodeName* {
+        if constexpr (requires { NodeName(event.node); }) return &event.node;
+        return nullptr;
+      },
+      body);
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,365 @@
+#include "controller/shell/shell.h"
+
+#include <algorithm>
+#include <future>
+#include <unordered_set>
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+#include "controller/shell/event_fields.h"
+#include "controller/shell/replay.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr std::size_t kArchiveBacklogMax = 1'000;   // finished jobs whose rows wait for an idle disk
+
+}  // namespace
+
+Shell::Shell(journal::Journal& journal, const Clock& clock, Options options)
+    : journal_(journal), clock_(clock), options_(std::move(options)), timer_(std::make_unique<async::Timer>(strand_, "timer")) {}
+
+Shell::~Shell() { stop(); }
+
+// --- start and stop ------------------------------------------------------------------------------------------------------------------
+
+Result<Shell::Started> Shell::start() {
+  JournalIndex expected(1);
+  std::unordered_set<JobId> submitted;
+  Replay replay([&](const journal::Row& row, const core::Ledger& ledger) {
+    // A gap in the indexes: rows that were archived or superseded. Watchers of everything cannot be told what was there.
+    if (row.index > expected) history_.missing_to(JournalIndex(row.index.value - 1));
+    expected = JournalIndex(row.index.value + 1);
+    history_.add(std::make_shared<const v1::Event>(options_.describe(row, ledger)));
+    if (const auto* event = std::get_if<core::JobSubmitted>(&row.event.body)) submitted.insert(event->job);
+    if (const auto* event = std::get_if<core::JobArchived>(&row.event.body)) {
+      history_.forget(event->job);
+      // Stopped between the event and the move of its rows.
+      if (submitted.contains(event->job)) archive_.push_back(event->job);
+    }
+  });
+  if (auto loaded = journal_.load([&](const journal::Row& row) { replay.row(row); }); !loaded) return fail(std::move(loaded.error()));
+  ledger_ = std::move(replay.ledger());
+  last_index_ = journal_.last();
+
+  const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
+  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost() : 0;
+  Batch batch;
+  now_ = clock_.now();
+  last_index_ = JournalIndex(last_index_.value + 1);
+  batch.rows.push_back({.index = last_index_,
+                        .event = {.at = now_.wall,
+                                  .body = core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version}}});
+  core::apply(ledger_, last_index_, batch.rows.back().event);
+  if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
+  history_.add(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
+  durable_.store(last_index_.value, std::memory_order_release);
+  return Started{.epoch = ledger_.epoch, .cluster = ledger_.cluster, .index = last_index_, .jobs = ledger_.jobs.size(), .set_aside = replay.set_aside()};
+}
+
+void Shell::open() {
+  strand_.post("open", [this] {
+    open_ = true;
+    presence_.listening_since = clock_.now().boot;
+    wants_propose_ = true;
+    turn();
+  });
+}
+
+void Shell::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  std::promise<void> idle_now;
+  strand_.post("stop", [&] {
+    on_idle_ = [&idle_now] { idle_now.set_value(); };
+    turn();
+  });
+  idle_now.get_future().wait();
+  disk_.stop();
+  strand_.stop();
+  timer_.reset();
+}
+
+void Shell::idle() {
+  if (!on_idle_) return;
+  timer_->cancel();
+  open_ = false;
+  std::exchange(on_idle_, {})();
+}
+
+// --- in from other threads -------------------------------------------------------------------------------------------------------------
+
+bool Shell::push(Item item, bool bounded) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (bounded && bounded_ >= options_.inbox_max) return false;
+    bounded_ += bounded ? 1 : 0;
+    item.bounded = bounded;
+    inbox_.push_back(std::move(item));
+    if (scheduled_) return true;
+    scheduled_ = true;
+  }
+  strand_.post("batch", [this] { turn(); });
+  return true;
+}
+
+bool Shell::submit(core::Input input, Now arrived, ReplyFn reply) {
+  return push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}}, true);
+}
+void Shell::report(core::Input input, Now arrived, ReplyFn reply) {
+  (void)push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}}, false);
+}
+void Shell::report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply) {
+  (void)push({.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply), .then = std::move(then)}}, false);
+}
+void Shell::observe(core::Observation observation, Now arrived) { (void)push({.arrived = arrived, .what = std::move(observation)}, false); }
+bool Shell::read(ReadFn read) { return push({.arrived = clock_.now(), .what = std::move(read)}, true); }
+
+void Shell::with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work) {
+  disk_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
+}
+
+// --- the batch -------------------------------------------------------------------------------------------------------------------------
+
+void Shell::turn() {
+  std::vector<Item> items;
+  std::optional<Now> first_left;
+  {
+    const std::lock_guard lock(mutex_);
+    scheduled_ = false;
+    if (in_flight_) return;   // release() turns again
+    const std::size_t count = std::min(inbox_.size(), options_.batch_max);
+    items.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      bounded_ -= inbox_.front().bounded ? 1 : 0;
+      items.push_back(std::move(inbox_.front()));
+      inbox_.pop_front();
+    }
+    if (!inbox_.empty()) {
+      first_left = inbox_.front().arrived;
+      scheduled_ = true;
+      strand_.post("batch", [this] { turn(); });
+    }
+  }
+  if (failed_) return idle();
+
+  now_ = clock_.now();
+  auto batch = std::make_shared<Batch>();
+  for (Item& item : items) take(*batch, std::move(item));
+  if (open_ && (wants_propose_ || !items.empty())) {
+    const BootTime judge = horizon(first_left);
+    if (!batch->only_pulses || wants_propose_ || now_.boot >= pulse_propose_at_) {
+      propose(*batch, judge);
+    } else {
+      arm(pulse_propose_at_);
+    }
+  }
+  if (!batch->rows.empty()) return append(std::move(batch));
+  release(*batch);
+  if (!first_left) {
+    archive_next();
+    idle();
+  }
+}
+
+void Shell::take(Batch& batch, Item item) {
+  if (auto* input = std::get_if<InputItem>(&item.what)) {
+    batch.only_pulses = false;
+    Outcome outcome = accept(batch, input->input, now_);
+    if (input->then && !outcome.refusal) {
+      core::observe(presence_, ledger_, *input->then, item.arrived);
+      batch.presence_changed = true;
+    }
+    if (input->reply) batch.replies.emplace_back(std::move(input->reply), std::move(outcome));
+  } else if (auto* observation = std::get_if<core::Observation>(&item.what)) {
+    core::observe(presence_, ledger_, *observation, item.arrived);
+    if (const auto* pulse = std::get_if<core::PulseHeard>(observation)) {
+      if (listener_ != nullptr) listener_->on_pulse(*pulse, presence_);
+      if (!by_job_.empty() || !watching_all_.empty()) {
+        for (const v1::AttemptReading& reading : pulse->pulse.readings()) {
+          const JobId job(reading.job_id());
+          for (auto [at, end] = by_job_.equal_range(job); at != end; ++at) at->second->on_reading(job, presence_);
+          for (Watcher* watcher : watching_all_) watcher->on_reading(job, presence_);
+        }
+      }
+    } else if (!std::holds_alternative<core::PulseAcked>(*observation)) {
+      batch.only_pulses = false;
+      batch.presence_changed = true;
+    }
+  } else {
+    batch.reads.push_back(std::move(std::get<ReadFn>(item.what)));
+  }
+}
+
+Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
+  core::Decision decision = core::decide(ledger_, presence_, input, now, options_.limits);
+  for (core::EventBody& body : decision.events) {
+    last_index_ = JournalIndex(last_index_.value + 1);
+    batch.rows.push_back({.index = last_index_, .event = {.at = now.wall, .body = std::move(body)}});
+    core::apply(ledger_, last_index_, batch.rows.back().event);
+    batch.events.push_back(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
+  }
+  return {.refusal = std::move(decision.refusal), .job = std::move(decision.job), .repeated = decision.repeated, .index = {}};
+}
+
+// How far deadlines may be judged in this batch (see the header).
+BootTime Shell::horizon(const std::optional<Now>& first_left) {
+  BootTime judge = now_.boot;
+  if (first_left) judge = std::min(judge, first_left->boot);
+  if (timer_due_ && !stall_until_) {
+    if (const Duration late = now_.boot - *timer_due_; late > options_.stall_after) {
+      stall_until_ = now_.boot + std::min(late, options_.stall_wait_max);
+      log::warn("this process was held up; silence is judged a little later", {{"late_ms", std::chrono::duration_cast<std::chrono::milliseconds>(late).count()}});
+    }
+  }
+  if (stall_until_) {
+    if (now_.boot < *stall_until_) {
+      judge = std::min(judge, judged_);
+    } else {
+      stall_until_.reset();
+    }
+  }
+  judged_ = std::max(judged_, judge);
+  return judge;
+}
+
+void Shell::propose(Batch& batch, BootTime horizon) {
+  const Now judged{.wall = now_.wall, .boot = horizon};
+  std::optional<BootTime> wake_at;
+  for (std::size_t round = 0;; ++round) {
+    core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits);
+    wake_at = proposal.wake_at;
+    const std::size_t before = batch.rows.size();
+    for (const core::Input& input : proposal.inputs) {
+      if (Outcome outcome = accept(batch, input, judged); outcome.refusal) log::debug("a proposal was refused", {{"why", outcome.refusal->message}});
+    }
+    if (batch.rows.size() == before) break;
+    if (round + 1 == options_.rounds_max) {
+      // Not at its fixed point: the rest comes with the next batch, after these events are durable.
+      wake_at = now_.boot;
+      break;
+    }
+  }
+  wants_propose_ = false;
+  const Duration spent = clock_.now().boot - now_.boot;
+  pulse_propose_at_ = now_.boot + 10 * spent;
+  timer_->cancel();
+  timer_due_.reset();
+  if (stall_until_) wake_at = wake_at ? std::max(*wake_at, *stall_until_) : *stall_until_;
+  if (wake_at) arm(*wake_at);
+}
+
+void Shell::arm(BootTime wake_at) {
+  if (timer_due_ && *timer_due_ <= wake_at) return;
+  // At least a millisecond: a wake-up in the past that changes nothing must not spin.
+  const Duration after = std::max<Duration>(wake_at - now_.boot, std::chrono::milliseconds(1));
+  timer_due_ = now_.boot + after;
+  timer_->arm(after, [this] {
+    wants_propose_ = true;
+    // While a batch is in flight the strand is well, only the disk is busy: no stall.
+    if (in_flight_) timer_due_.reset();
+    turn();
+  });
+}
+
+void Shell::append(std::shared_ptr<Batch> batch) {
+  in_flight_ = true;
+  disk_.post("append", [this, batch = std::move(batch)]() mutable {
+    Result<void> done = journal_.append(batch->rows);
+    strand_.post("release", [this, batch = std::move(batch), done = std::move(done)]() mutable {
+      in_flight_ = false;
+      if (!done) {
+        failed_ = true;
+        if (options_.on_fatal) options_.on_fatal(done.error());
+        return idle();
+      }
+      durable_.store(batch->rows.back().index.value, std::memory_order_release);
+      release(*batch);
+      if (archive_.size() > kArchiveBacklogMax) archive_next();
+      turn();
+    });
+  });
+}
+
+void Shell::release(Batch& batch) {
+  const View shown = view();
+  if (!batch.rows.empty() && listener_ != nullptr) listener_->on_release(batch.rows, shown);
+  tell_watchers(batch, shown);
+  const JournalIndex durable(durable_.load(std::memory_order_relaxed));
+  for (auto& [reply, outcome] : batch.replies) {
+    outcome.index = durable;
+    reply(outcome, shown);
+  }
+  for (ReadFn& read : batch.reads) read(shown);
+}
+
+void Shell::tell_watchers(const Batch& batch, const View& shown) {
+  std::unordered_map<JobId, std::vector<EventPtr>> by_job;
+  for (const EventPtr& event : batch.events) {
+    history_.add(event);
+    if (const JobId job(event->job_id()); !job.empty() && by_job_.contains(job)) by_job[job].push_back(event);
+  }
+  for (const auto& [job, events] : by_job) {
+    for (auto [at, end] = by_job_.equal_range(job); at != end; ++at) at->second->on_events(events, shown);
+  }
+  if (!batch.events.empty()) {
+    for (Watcher* watcher : watching_all_) watcher->on_events(batch.events, shown);
+  }
+  if (batch.presence_changed) {
+    for (const auto& [pointer, watching] : watchers_) watching.watcher->on_presence(presence_);
+  }
+  for (const journal::Row& row : batch.rows) {
+    if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
+      history_.forget(archived->job);
+      archive_.push_back(archived->job);
+    }
+  }
+}
+
+// Rows of archived jobs are moved one job at a time, when nothing else wants the disk; or anyway, when too many wait.
+void Shell::archive_next() {
+  if (archiving_ || archive_.empty()) return;
+  archiving_ = true;
+  disk_.post("archive", [this, job = archive_.front()] {
+    Result<void> done = journal_.archive(job);
+    strand_.post("archived", [this, job, done = std::move(done)] {
+      archiving_ = false;
+      archive_.pop_front();
+      // Its rows stay where they are; the next start tries again.
+      if (!done) log::error("a finished job's rows were not moved to the archive", {{"job", job.str()}, {"why", done.error().message}});
+      turn();
+    });
+  });
+}
+
+// --- watchers ----------------------------------------------------------------------------------------------------------------------------
+
+bool Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job) {
+  MUSTER_ASSERT(strand_.on_this(), "watchers are added on the strand");
+  if (watchers_.size() >= options_.watchers_max) return false;
+  Watcher* const pointer = watcher.get();
+  watchers_.emplace(pointer, Watching{std::move(watcher), job});
+  if (job.empty()) {
+    watching_all_.push_back(pointer);
+  } else {
+    by_job_.emplace(job, pointer);
+  }
+  return true;
+}
+
+void Shell::remove_watcher(const Watcher* watcher) {
+  strand_.post("watcher-gone", [this, watcher] {
+    const auto found = watchers_.find(watcher);
+    if (found == watchers_.end()) return;
+    std::erase(watching_all_, watcher);
+    for (auto [at, end] = by_job_.equal_range(found->second.job); at != end; ++at) {
+      if (at->second == watcher) {
+        by_job_.erase(at);
+        break;
+      }
+    }
+    watchers_.erase(found);
+  });
+}
+
+}  // namespace muster::controller

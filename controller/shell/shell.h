@@ -1,0 +1,162 @@
+// The loop. One strand owns Ledger, Presence and History. A batch:
+//
+//     1 drain the inbox (bounded): decide and apply each input, observe each observation
+//     2 propose, through decide and apply, to a bounded fixed point
+//     3 one append and sync, on the journal's thread                       one batch in flight; the inbox collects meanwhile
+//     4 release, in this order: orders (Listener), replies, watch events, reads
+//
+// Nothing leaves before its batch is durable, reads included; a batch without events is released at once. No second batch is applied
+// while one is in flight, so at release the whole ledger is durable.
+//
+// Time: an item carries its arrival, stamped by whoever received it. propose() judges deadlines at a moment before which the inbox has been drained:
+// with items left over, the arrival of the first of them; after a stall of this process (its own timer fired late), the moment before
+// the stall, until the network's threads have had as long again. So neither a slow disk nor a starved controller makes a node look silent.
+// The shell owns the only timer (Proposal::wake_at).
+//
+// Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end all calls first, then stop(): what is in the
+// inbox is still served. kill -9 is the ordinary stop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "common/async/loop.h"
+#include "controller/shell/view.h"
+
+namespace muster::controller {
+
+class Shell {
+ public:
+  struct Options {
+    core::Limits limits;
+    std::string version;
+    ClusterId new_cluster;                       // used by the first start of a state directory
+    std::function<std::uint64_t()> epochs_lost;  // asked after the load: epochs that may have been given up with a damaged journal's end
+    // The public form of an event; `after` is the ledger with it applied. Pure.
+    std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;
+    // The journal failed: nothing may be released any more. Called once, on the strand; the daemon ends itself.
+    std::function<void(const Error&)> on_fatal;
+    std::size_t batch_max = 4'096;
+    std::size_t inbox_max = 100'000;             // of clients' inputs and reads; agents' facts are bounded by their run directories
+    std::size_t watchers_max = 10'000;
+    std::size_t rounds_max = 64;                 // of propose in one batch
+    Duration stall_after = std::chrono::milliseconds(100);
+    Duration stall_wait_max = std::chrono::seconds(1);
+  };
+
+  Shell(journal::Journal& journal, const Clock& clock, Options options);
+  ~Shell();
+
+  // Before anything else, on the caller's thread.
+  struct Started {
+    Epoch epoch;
+    ClusterId cluster;
+    JournalIndex index;
+    std::size_t jobs = 0;
+    std::map<JobId, std::string> set_aside;
+  };
+  Result<Started> start();
+  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }   // between start() and open() only
+  void set_listener(Listener* listener) { listener_ = listener; }   // before open(); outlives stop()
+  void open();                                                      // from here on silence is judged, and jobs are placed
+  void stop();
+
+  // --- any thread --------------------------------------------------------------------------------------------------------------------
+  [[nodiscard]] Now now() const { return clock_.now(); }
+  // False: the inbox is full (clients), nothing was taken.
+  [[nodiscard]] bool submit(core::Input input, Now arrived, ReplyFn reply);
+  void report(core::Input input, Now arrived, ReplyFn reply);   // from agents: never refused
+  // `then` is observed right behind the input, in the same batch and before it proposes; not when the input was refused.
+  void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
+  void observe(core::Observation observation, Now arrived);
+  [[nodiscard]] bool read(ReadFn read);
+  // On the journal's thread, between appends: archive reads. `work` must be short.
+  void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
+  void remove_watcher(const Watcher* watcher);
+  [[nodiscard]] async::Loop& strand() { return strand_; }
+  [[nodiscard]] JournalIndex durable() const { return JournalIndex(durable_.load(std::memory_order_acquire)); }
+
+  // --- strand only, inside a reply or a read: history before and events after fit without a hole -------------------------------------
+  // False: there are too many. `job` empty: everything.
+  [[nodiscard]] bool add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job);
+
+ private:
+  struct InputItem {
+    core::Input input;
+    ReplyFn reply;
+    std::optional<core::Observation> then;
+  };
+  struct Item {
+    Now arrived;
+    std::variant<InputItem, core::Observation, ReadFn> what;
+    bool bounded = false;
+  };
+  struct Batch {
+    std::vector<journal::Row> rows;
+    std::vector<EventPtr> events;                // of rows, one each
+    std::vector<std::pair<ReplyFn, Outcome>> replies;
+    std::vector<ReadFn> reads;
+    bool presence_changed = false;               // an agent came or went
+    bool only_pulses = true;
+  };
+
+  bool push(Item item, bool bounded);
+  void turn();
+  void take(Batch& batch, Item item);
+  Outcome accept(Batch& batch, const core::Input& input, Now now);
+  void propose(Batch& batch, BootTime horizon);
+  [[nodiscard]] BootTime horizon(const std::optional<Now>& first_left);
+  void append(std::shared_ptr<Batch> batch);
+  void release(Batch& batch);
+  void tell_watchers(const Batch& batch, const View& view);
+  void archive_next();
+  void arm(BootTime wake_at);
+  void idle();
+  [[nodiscard]] View view() const { return {ledger_, presence_, history_, options_.limits, now_}; }
+
+  journal::Journal& journal_;
+  const Clock& clock_;
+  Options options_;
+  Listener* listener_ = nullptr;
+
+  std::mutex mutex_;                             // guards inbox_, scheduled_, bounded_
+  std::deque<Item> inbox_;
+  bool scheduled_ = false;
+  std::size_t bounded_ = 0;                      // items in the inbox that count against inbox_max
+
+  // Strand only from here.
+  core::Ledger ledger_;
+  core::Presence presence_;
+  History history_;
+  Now now_{};                                    // of the running batch
+  BootTime judged_{};                            // how far deadlines were judged
+  JournalIndex last_index_;                      // given out
+  std::atomic<std::uint64_t> durable_ = 0;       // written on the strand
+  bool open_ = false, in_flight_ = false, failed_ = false;
+  bool wants_propose_ = false;
+  std::optional<BootTime> timer_due_;            // set while the timer is armed
+  std::optional<BootTime> stall_until_;
+  BootTime pulse_propose_at_{};                  // a batch of pulses alone waits for this: propose must not eat the core
+  std::deque<JobId> archive_;
+  bool archiving_ = false;
+  std::move_only_function<void()> on_idle_;      // set while stopping
+  struct Watching { std::shared_ptr<Watcher> watcher; JobId job; };
+  std::unordered_map<const Watcher*, Watching> watchers_;
+  std::unordered_multimap<JobId, Watcher*> by_job_;
+  std::vector<Watcher*> watching_all_;
+
+  bool stopped_ = false;                         // the stopping thread's
+
+  async::Loop strand_{"shell"};
+  async::Loop disk_{"journal"};
+  std::unique_ptr<async::Timer> timer_;
+};
+
+}  // namespace muster::controller

@@ -1,0 +1,338 @@
+#include "tests/scenarios/commands.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/scenarios/describe.h"
+
+namespace muster::scenarios {
+namespace {
+
+Duration duration_of(const std::string& text) {
+  std::size_t used = 0;
+  const double number = std::stod(text, &used);
+  const std::string unit = text.substr(used);
+  double seconds = 0;
+  if (unit == "ms")
+    seconds = number / 1000;
+  else if (unit == "s")
+    seconds = number;
+  else if (unit == "m")
+    seconds = number * 60;
+  else if (unit == "h")
+    seconds = number * 3600;
+  else
+    throw std::runtime_error("not a duration (ms, s, m, h): " + text);
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+void set(google::protobuf::Duration& to, const std::string& text) {
+  to.set_seconds(std::chrono::duration_cast<std::chrono::seconds>(duration_of(text)).count());
+}
+
+std::uint32_t number_of(const std::string& text) { return static_cast<std::uint32_t>(std::stoul(text)); }
+
+std::vector<std::string> list_of(const std::string& text) {
+  std::vector<std::string> items;
+  std::istringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) items.push_back(item);
+  return items;
+}
+
+const core::JobRecord& job_named(const World& world, const std::string& name) {
+  const auto id = world.jobs.find(name);
+  const auto job = id == world.jobs.end() ? world.ledger().jobs.end() : world.ledger().jobs.find(id->second);
+  if (job == world.ledger().jobs.end()) throw std::runtime_error("no such job: " + name);
+  return job->second;
+}
+
+const core::AttemptRecord& attempt_named(const World& world, const Command& command) {
+  const core::JobRecord& job = job_named(world, command.word(0));
+  const core::AttemptRecord* attempt = command.has("attempt") ? job.attempt(AttemptNo(number_of(command.option("attempt")))) : job.current();
+  if (attempt == nullptr) throw std::runtime_error("no such attempt: " + command.text);
+  return *attempt;
+}
+
+v1::JobSpec spec_of(const Command& command) {
+  v1::JobSpec spec;
+  spec.set_name(command.word(0));
+  spec.set_engine("torch");
+  auto& resources = *spec.mutable_resources();
+  resources.set_nodes(number_of(command.option("nodes", "1")));
+  resources.set_devices(number_of(command.option("devices", "1")));
+  resources.set_type(command.option("type", "auto"));
+  for (const std::string& id : list_of(command.option("device_ids"))) resources.add_device_ids(number_of(id));
+  for (const std::string& host : list_of(command.option("hosts"))) resources.add_hosts(host);
+  for (const std::string& label : list_of(command.option("select")))
+    (*resources.mutable_select())[label.substr(0, label.find(':'))] = label.substr(label.find(':') + 1);
+  spec.mutable_launch()->set_per(command.option("per", "rank") == "once" ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK);
+  spec.mutable_launch()->set_lockstep(command.option("lockstep", "yes") == "yes");
+  spec.mutable_network()->set_master_port(number_of(command.option("port", "0")));
+  spec.mutable_checkpoint()->set_layout(command.option("layout", "megatron"));
+  spec.mutable_resume()->set_enabled(command.option("resume", "yes") == "yes");
+  auto& recovery = *spec.mutable_recovery();
+  recovery.set_max_restarts(number_of(command.option("max_restarts", "20")));
+  set(*recovery.mutable_window(), command.option("window", "24h"));
+  set(*recovery.mutable_orphan_grace(), command.option("orphan_grace", "30m"));
+  set(*recovery.mutable_stop_grace(), command.option("stop_grace", "5s"));
+  if (const std::string success = command.option("success"); success.starts_with("regex:")) {
+    spec.mutable_success()->set_regex(success.substr(6));
+  } else if (success.starts_with("file:")) {
+    spec.mutable_success()->set_file(success.substr(5));
+  } else {
+    spec.mutable_success()->set_exit0(true);
+  }
+  return spec;
+}
+
+v1::Fact fact_of(const World& world, const core::JobRecord& job, const core::AttemptRecord& attempt, Duration offset = {}) {
+  v1::Fact fact;
+  fact.set_job_id(job.id.str());
+  fact.set_attempt(attempt.number.value);
+  const auto at = (world.now().wall + offset).time_since_epoch();
+  fact.mutable_at()->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(at).count());
+  fact.mutable_at()->set_nanos(static_cast<std::int32_t>((at % std::chrono::seconds(1)).count()));
+  return fact;
+}
+
+void report(World& world, const std::string& node, v1::Fact fact) {
+  world.put(core::ReportFact{.node = NodeName(node), .instance = InstanceId(world.agents.at(node).instance), .fact = std::move(fact)});
+}
+
+std::string node_of_rank(const core::AttemptRecord& attempt, std::uint32_t rank) {
+  for (const core::NodePart& part : attempt.parts) {
+    if (rank >= part.placed.first_rank.value && rank < part.placed.first_rank.value + part.placed.rank_count) return part.placed.node.str();
+  }
+  throw std::runtime_error("no such rank");
+}
+
+// --- the verbs ----------------------------------------------------------------------------------------------------------------------
+
+void limits(World& world, const Command& command) {
+  core::Limits& limits = world.limits;
+  if (command.has("silent_after")) limits.silent_after = duration_of(command.option("silent_after"));
+  if (command.has("start_timeout")) limits.start_timeout = duration_of(command.option("start_timeout"));
+  if (command.has("archive_after")) limits.archive_after = duration_of(command.option("archive_after"));
+  if (command.has("tombstone_keep")) limits.tombstone_keep = duration_of(command.option("tombstone_keep"));
+  if (command.has("queued_jobs_max")) limits.queued_jobs_max = number_of(command.option("queued_jobs_max"));
+  if (command.has("port_first")) limits.port_first = static_cast<std::uint16_t>(number_of(command.option("port_first")));
+  if (command.has("port_last")) limits.port_last = static_cast<std::uint16_t>(number_of(command.option("port_last")));
+}
+
+void node(World& world, const Command& command) {
+  const std::string name = command.word(0);
+  Agent& agent = world.agents[name];
+  agent.boot = command.option("boot", "b1");
+  agent.instance = command.option("instance", name + "-i1");
+  agent.inventory.Clear();
+  agent.inventory.set_address(command.option("address", name));
+  for (std::uint32_t id = 0; id < number_of(command.option("devices", "2")); ++id) {
+    v1::Device& device = *agent.inventory.add_devices();
+    device.set_id(id);
+    device.set_type(command.option("type", "cpu"));
+  }
+  for (const std::string& label : list_of(command.option("label")))
+    (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] = label.substr(label.find(':') + 1);
+  world.hello(name);
+}
+
+// Another agent that claims a name.
+void intruder(World& world, const Command& command) {
+  world.put(core::RegisterNode{.node = NodeName(command.word(0)), .instance = InstanceId(command.option("instance")), .boot_id = BootId("b1")});
+}
+
+void submit(World& world, const Command& command) {
+  const JobId id(command.option("id", fmt::format("j{}", world.next_job)));
+  const core::Decision decision =
+      world.put(core::SubmitJob{.job = id, .request_id = RequestId(command.option("request")), .spec = spec_of(command), .spec_hash = "hash"});
+  if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
+  if (!decision.job || decision.repeated) return;
+  world.jobs[command.word(0)] = *decision.job;
+  ++world.next_job;
+}
+
+void cancel(World& world, const Command& command) {
+  const auto known = world.jobs.find(command.word(0));
+  world.put(core::CancelJob{.job = known == world.jobs.end() ? JobId(command.word(0)) : known->second, .reason = command.option("reason")});
+}
+
+void started(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  for (const core::NodePart& part : attempt.parts) {
+    if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str()))) continue;
+    v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+    fact.mutable_started()->set_worker_pid(100);
+    report(world, part.placed.node.str(), std::move(fact));
+  }
+}
+
+void start_failed(World& world, const Command& command) {
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command));
+  const std::string why = command.option("why", "launch");
+  fact.mutable_start_failed()->set_why(why == "gone"   ? v1::START_FAILURE_GONE
+                                       : why == "port" ? v1::START_FAILURE_PORT
+                                       : why == "disk" ? v1::START_FAILURE_DISK
+                                                       : v1::START_FAILURE_LAUNCH);
+  fact.mutable_start_failed()->set_text(command.option("text"));
+  report(world, command.word(1), std::move(fact));
+}
+
+void exited(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt, duration_of(command.option("at", "0s")));
+  v1::RankExited& exit = *fact.mutable_exited();
+  exit.set_rank(number_of(command.option("rank", "0")));
+  exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
+  exit.set_code(exit.signal() != 0 || command.said("lost") ? -1 : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
+  exit.set_stop_requested(command.said("stopped"));
+  exit.set_oom(command.said("oom"));
+  exit.set_lost(command.said("lost"));
+  exit.set_success_seen(command.said("success"));
+  exit.set_evidence(command.option("evidence"));
+  report(world, node_of_rank(attempt, exit.rank()), std::move(fact));
+}
+
+void done(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  for (std::uint32_t rank = 0; rank < attempt.world_size(); ++rank) {
+    v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+    fact.mutable_exited()->set_rank(rank);
+    report(world, node_of_rank(attempt, rank), std::move(fact));
+  }
+}
+
+// What agents do with a stop: the ranks that still live end by SIGTERM, the rest is looked for, nothing is left.
+void swept(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  for (const core::NodePart& part : attempt.parts) {
+    const std::string node = part.placed.node.str();
+    const bool named = command.words.size() > 1;
+    if (part.swept || part.idle() || (named ? !command.said(node) : !world.agents.at(node).pulsing)) continue;
+    const bool well = part.exits.size() == part.placed.rank_count;
+    const std::string reason = command.option("reason", well ? "ended" : "stopped");
+    for (std::uint32_t rank = part.placed.first_rank.value; reason == "stopped" && rank < part.placed.first_rank.value + part.placed.rank_count; ++rank) {
+      if (part.exits.contains(RankNo(rank))) continue;
+      v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+      fact.mutable_exited()->set_rank(rank);
+      fact.mutable_exited()->set_code(-1);
+      fact.mutable_exited()->set_signal(15);
+      fact.mutable_exited()->set_stop_requested(true);
+      report(world, node, std::move(fact));
+    }
+    v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+    fact.mutable_swept()->set_reason(reason);
+    report(world, node, std::move(fact));
+  }
+}
+
+void first_step(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+  fact.mutable_first_step()->set_step(std::stol(command.option("step", "1")));
+  report(world, command.words.size() > 1 ? command.word(1) : attempt.parts.front().placed.node.str(), std::move(fact));
+}
+
+// A pulse with readings of one attempt, from its first node or the one that is named: its step, or a checkpoint's shards.
+void pulse(World& world, const Command& command) {
+  const core::JobRecord& job = job_named(world, command.word(0));
+  const core::AttemptRecord& attempt = attempt_named(world, command);
+  const bool named = command.words.size() > 1 && world.agents.contains(command.word(1));
+  const std::string node = named ? command.word(1) : attempt.parts.front().placed.node.str();
+  core::PulseHeard heard{.node = NodeName(node), .connection = world.agents.at(node).connection};
+  v1::AttemptReading& reading = *heard.pulse.add_readings();
+  reading.set_job_id(job.id.str());
+  reading.set_attempt(attempt.number.value);
+  if (command.has("step")) {
+    v1::RankReading& rank = *reading.add_ranks();
+    rank.set_rank(attempt.part(NodeName(node))->placed.first_rank.value);
+    rank.set_step(std::stol(command.option("step")));
+  }
+  for (const std::string& name : list_of(command.option("shards"))) {
+    v1::ShardReading& shard = *reading.add_shards();
+    shard.set_step(std::stol(command.option("checkpoint")));
+    shard.set_shard(name);
+    shard.set_bytes(10);
+    shard.set_finished(!command.said("unfinished"));
+    shard.set_expected(number_of(command.option("of", "1")));
+    shard.set_sealed(command.said("sealed"));
+    shard.set_path(fmt::format("/out/attempt-{}/iter_{}", attempt.number.value, command.option("checkpoint")));
+  }
+  world.see(heard);
+}
+
+void logs(World& world, const Command& command) {
+  const core::JobRecord job = job_named(world, command.word(0));
+  for (const core::AttemptRecord& attempt : job.attempts) {
+    for (const core::NodePart& part : attempt.parts) {
+      if (part.idle() || (command.words.size() > 1 && !command.said(part.placed.node.str()))) continue;
+      world.put(core::ReportLogsCollected{.job = job.id, .attempt = attempt.number, .node = part.placed.node});
+    }
+  }
+}
+
+// The node comes back with what it still has: `held` are the job names whose current attempt it has a run directory of.
+void back(World& world, const Command& command) {
+  Agent& agent = world.agents.at(command.word(0));
+  agent.boot = command.option("boot", agent.boot);
+  agent.instance = command.option("instance", agent.instance);
+  agent.held.clear();
+  for (const std::string& name : list_of(command.option("held"))) {
+    v1::HeldAttempt held;
+    held.set_job_id(job_named(world, name).id.str());
+    held.set_attempt(job_named(world, name).current()->number.value);
+    agent.held.push_back(held);
+  }
+  world.hello(command.word(0));
+}
+
+void why(World& world, const Command& command) {
+  for (const std::string& line : core::explain(world.ledger(), world.presence(), job_named(world, command.word(0)), world.now(), world.limits))
+    world.say("  " + line);
+}
+
+void show(World& world, const Command& command) {
+  const std::string text = describe_job(world.ledger(), job_named(world, command.word(0)));
+  world.say(text.substr(0, text.size() - 1));
+}
+
+struct Verb {
+  const char* name;
+  void (*run)(World&, const Command&);
+};
+constexpr Verb kVerbs[] = {
+    {"limits", limits},
+    {"node", node},
+    {"intruder", intruder},
+    {"submit", submit},
+    {"cancel", cancel},
+    {"started", started},
+    {"start-failed", start_failed},
+    {"exited", exited},
+    {"done", done},
+    {"swept", swept},
+    {"first-step", first_step},
+    {"pulse", pulse},
+    {"logs", logs},
+    {"silent", [](World& world, const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
+    {"disconnect", [](World& world, const Command& command) { world.hang_up(command.word(0)); }},
+    {"back", back},
+    {"declare-dead",
+     [](World& world, const Command& command) { world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)), .reason = command.option("reason")}); }},
+    {"advance", [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},
+    {"restart", [](World& world, const Command&) { world.restart(); }},
+    {"why", why},
+    {"show", show},
+};
+
+}  // namespace
+
+void run_command(World& world, const Command& command) {
+  for (const Verb& verb : kVerbs) {
+    if (command.verb == verb.name) return verb.run(world, command);
+  }
+  throw std::runtime_error("no such command: " + command.text);
+}
+
+}  // namespace muster::scenarios

@@ -1,0 +1,130 @@
+#include "tests/scenarios/describe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "controller/core/text.h"
+
+namespace muster::scenarios {
+namespace {
+
+std::string name_of(const core::Ledger& ledger, const JobId& job) {
+  const auto found = ledger.jobs.find(job);
+  return found == ledger.jobs.end() ? job.str() : found->second.spec.name();
+}
+
+std::string verdict_text(const core::Verdict& verdict) {
+  std::string text = fmt::format("{}: {}", core::to_string(verdict.cls), verdict.reason);
+  if (!verdict.evidence.empty()) text += fmt::format(" [{}]", verdict.evidence);
+  return text;
+}
+
+class Describer {
+ public:
+  explicit Describer(const core::Ledger& ledger) : ledger_(ledger) {}
+
+  std::string operator()(const core::ControllerStarted& event) const { return fmt::format("controller started, epoch {}", event.epoch.value); }
+  std::string operator()(const core::NodeRegistered& event) const {
+    return fmt::format("node {} registered: {} devices, boot {}, instance {}", event.node.str(), event.inventory.devices_size(), event.boot_id.str(),
+                       event.instance.str());
+  }
+  std::string operator()(const core::NodeDeclaredDead& event) const { return fmt::format("node {} declared dead: {}", event.node.str(), event.reason); }
+  std::string operator()(const core::JobSubmitted& event) const { return fmt::format("{} submitted as {}", event.spec.name(), event.job.str()); }
+  std::string operator()(const core::CancelRequested& event) const { return fmt::format("{} cancel requested", name_of(ledger_, event.job)); }
+  std::string operator()(const core::AttemptPlaced& event) const {
+    std::string text = head(event) + "placed on";
+    for (const core::PlacedNode& node : event.nodes) {
+      text += fmt::format(" {}[{}]", node.node.str(), fmt::join(node.devices, ","));
+      if (node.rank_count == 0) text += "(no rank)";
+    }
+    text += fmt::format(", port {}", event.master_port);
+    if (event.resume) text += fmt::format(", from step {} of attempt {}", event.resume->step, event.resume->attempt.value);
+    return text;
+  }
+  std::string operator()(const core::NodeStarted& event) const { return head(event) + fmt::format("{} started", event.node.str()); }
+  std::string operator()(const core::NodeStartFailed& event) const {
+    return head(event) + fmt::format("{} failed to start ({}): {}", event.node.str(), core::to_string(event.why), event.text);
+  }
+  std::string operator()(const core::RankExited& event) const { return head(event) + core::exit_text(event); }
+  std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
+  std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }
+  std::string operator()(const core::CheckpointCompleted& event) const {
+    return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes", event.step, event.shards, event.bytes);
+  }
+  std::string operator()(const core::AttemptBroke& event) const { return head(event) + "broke: " + event.cause; }
+  std::string operator()(const core::AttemptEnded& event) const {
+    return head(event) + fmt::format("ended by the fence ({}); verdict {}; {}, best step {}", event.fence, verdict_text(event.verdict),
+                                     event.charged ? "charged" : "not charged", event.best_step);
+  }
+  std::string operator()(const core::CaughtUp& event) const { return head(event) + fmt::format("caught up at step {}", event.step); }
+  std::string operator()(const core::AttemptCompleted& event) const { return head(event) + fmt::format("completed, best step {}", event.best_step); }
+  std::string operator()(const core::JobEnded& event) const {
+    std::string text = fmt::format("{} {}", name_of(ledger_, event.job), core::to_string(event.outcome));
+    if (event.verdict) text += fmt::format(" ({})", verdict_text(*event.verdict));
+    return text;
+  }
+  std::string operator()(const core::LogsCollected& event) const { return head(event) + fmt::format("logs of {} collected", event.node.str()); }
+  std::string operator()(const core::JobArchived& event) const { return fmt::format("{} archived", event.name); }
+  std::string operator()(const core::TombstoneDropped& event) const { return fmt::format("tombstone of {} dropped", event.job.str()); }
+
+ private:
+  template <class Event>
+  std::string head(const Event& event) const {
+    return describe(ledger_, core::AttemptKey{event.job, event.attempt}) + " ";
+  }
+  const core::Ledger& ledger_;
+};
+
+template <class Body>
+JobId job_in(const Body& body) {
+  if constexpr (requires { body.job; }) {
+    return body.job;
+  } else {
+    return JobId();
+  }
+}
+
+}  // namespace
+
+std::string describe(const core::Ledger& ledger, const core::EventBody& body) { return std::visit(Describer(ledger), body); }
+
+std::string describe(const core::Ledger& ledger, const core::AttemptKey& key) { return fmt::format("{}.{}", name_of(ledger, key.first), key.second.value); }
+
+std::string describe(core::Want want) {
+  switch (want) {
+    case core::Want::Run: return "run";
+    case core::Want::Stop: return "stop";
+    case core::Want::Forget: return "forget";
+  }
+  return "?";
+}
+
+std::string describe_job(const core::Ledger& ledger, const core::JobRecord& job) {
+  std::string text = fmt::format("{} {}, best step {}, {} checkpoints, {} without progress\n", job.spec.name(), core::to_string(job.phase), job.best_step,
+                                 job.checkpoints.size(), job.attempts_without_progress);
+  for (const core::AttemptRecord& attempt : job.attempts) {
+    text +=
+        fmt::format("  attempt {}: {} of {} swept, {} ranks exited, {}", attempt.number.value, attempt.parts_swept, attempt.parts.size(), attempt.ranks_exited,
+                    attempt.verdict     ? verdict_text(*attempt.verdict)
+                    : attempt.completed ? "completed"
+                                        : "no verdict");
+    text += attempt.caught_up_at ? ", caught up\n" : "\n";
+  }
+  for (const auto& [node, holders] : ledger.device_holders) {
+    for (const auto& [device, key] : holders) {
+      if (key.first == job.id) text += fmt::format("  holds {}[{}] for attempt {}\n", node.str(), device, key.second.value);
+    }
+  }
+  return text;
+}
+
+JobId job_of(const core::EventBody& body) {
+  return std::visit([](const auto& one) { return job_in(one); }, body);
+}
+
+const core::JobPhase* phase_of(const core::Ledger& ledger, const JobId& job) {
+  const auto found = ledger.jobs.find(job);
+  return found == ledger.jobs.end() ? nullptr : &found->second.phase;
+}
+
+}  // namespace muster::scenarios

@@ -1,0 +1,198 @@
+#include "tests/scenarios/world.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "controller/core/dump.h"
+#include "tests/scenarios/describe.h"
+
+namespace muster::scenarios {
+namespace {
+
+constexpr int kRoundsMax = 100;
+constexpr Duration kPulse = std::chrono::seconds(1);
+constexpr BootTime kStart{std::chrono::hours(1)};
+constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
+
+// What a journal hands out after it has moved archived jobs away: of those their last word, of nodes the first and the last registration.
+core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Event>>& journal) {
+  std::set<JobId> archived, dropped;
+  std::map<NodeName, JournalIndex> first, last;
+  for (const auto& [index, event] : journal) {
+    if (const auto* body = std::get_if<core::JobArchived>(&event.body)) archived.insert(body->job);
+    if (const auto* body = std::get_if<core::TombstoneDropped>(&event.body)) dropped.insert(body->job);
+    if (const auto* body = std::get_if<core::NodeRegistered>(&event.body)) {
+      first.try_emplace(body->node, index);
+      last[body->node] = index;
+    }
+  }
+  core::Ledger ledger;
+  for (const auto& [index, event] : journal) {
+    const JobId job = job_of(event.body);
+    if (dropped.contains(job)) continue;
+    if (archived.contains(job) && !std::holds_alternative<core::JobArchived>(event.body)) continue;
+    if (const auto* body = std::get_if<core::NodeRegistered>(&event.body); body != nullptr && index != first[body->node] && index != last[body->node]) continue;
+    core::apply(ledger, index, event);
+  }
+  return ledger;
+}
+
+// The two hints that need not survive the archive: where the next port search starts, and Forget orders of jobs archived meanwhile.
+std::string without_hints(const std::string& dump) {
+  std::istringstream lines(dump);
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("port cursor") && !line.starts_with("orders") && !line.starts_with("ledger")) kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
+
+World::World() {
+  now_ = Now{.wall = kWallStart, .boot = kStart};
+  told_at_ = now_.boot;
+  presence_.listening_since = now_.boot;
+  limits.archive_after = std::chrono::hours(1);
+  accept({.events = {core::ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c1"), .version = "test"}}});
+  trace_.clear();
+}
+
+void World::stamp() {
+  if (now_.boot == told_at_) return;
+  told_at_ = now_.boot;
+  say(fmt::format("{:.1f}s", std::chrono::duration<double>(now_.boot - kStart).count()));
+}
+
+bool World::accept(const core::Decision& decision) {
+  for (const core::EventBody& body : decision.events) {
+    const JournalIndex index(journal_.size() + 1);
+    const core::Event event{.at = now_.wall, .body = body};
+    const core::JobPhase* before = phase_of(ledger_, job_of(body));
+    const std::optional<core::JobPhase> from = before == nullptr ? std::nullopt : std::optional(*before);
+    core::apply(ledger_, index, event);
+    journal_.emplace_back(index, event);
+    stamp();
+    std::string line = "  " + describe(ledger_, body);
+    const core::JobPhase* after = phase_of(ledger_, job_of(body));
+    if (after != nullptr && from != *after) line += fmt::format(" -> {}", core::to_string(*after));
+    say(line);
+  }
+  return !decision.events.empty();
+}
+
+core::Decision World::put(const core::Input& input) {
+  const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
+  if (decision.refusal) say(fmt::format("  refused ({}): {}", to_string(decision.refusal->code), decision.refusal->message));
+  accept(decision);
+  settle();
+  return decision;
+}
+
+void World::see(const core::Observation& observation) {
+  core::observe(presence_, ledger_, observation, now_);
+  settle();
+}
+
+void World::settle() {
+  for (int round = 0;; ++round) {
+    if (round == kRoundsMax) throw std::runtime_error("propose() does not come to an end");
+    const core::Proposal proposal = core::propose(ledger_, presence_, now_, limits);
+    wake_at_ = proposal.wake_at;
+    if (proposal.inputs.empty()) break;
+    for (const core::Input& input : proposal.inputs) {
+      const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
+      if (decision.refusal || !accept(decision)) throw std::runtime_error("propose() asked for something that decide() does not accept");
+    }
+  }
+  if (wake_at_ && *wake_at_ <= now_.boot) throw std::runtime_error("propose() wants to be asked again at once, and has nothing to say");
+  if (checked_ == journal_.size()) return;
+  checked_ = journal_.size();
+  tell_orders();
+  check_replay();
+}
+
+void World::tell_orders() {
+  for (const auto& [name, agent] : agents) {
+    std::map<core::AttemptKey, core::Want> wanted;
+    for (const core::Assignment& one : core::desired(ledger_, NodeName(name))) wanted[{one.job, one.attempt}] = one.want;
+    auto& told = orders_[name];
+    for (const auto& [key, want] : wanted) {
+      const auto before = told.find(key);
+      if (before != told.end() && before->second == want) continue;
+      stamp();
+      say(fmt::format("  order {}: {} {}", name, describe(want), describe(ledger_, key)));
+    }
+    told = wanted;
+  }
+}
+
+void World::check_replay() const {
+  core::Ledger again;
+  for (const auto& [index, event] : journal_) core::apply(again, index, event);
+  if (core::dump(again) != core::dump(ledger_))
+    throw std::runtime_error("a replay gives another ledger:\n" + core::dump(again) + "\ninstead of\n" + core::dump(ledger_));
+  if (without_hints(core::dump(compacted_replay(journal_))) != without_hints(core::dump(ledger_))) {
+    throw std::runtime_error("a replay without the archived jobs gives another ledger");
+  }
+}
+
+void World::advance(Duration by) {
+  const BootTime end = now_.boot + by;
+  while (now_.boot < end) {
+    const BootTime pulse = kStart + ((now_.boot - kStart) / kPulse + 1) * kPulse;
+    BootTime next = std::min(end, pulse);
+    if (wake_at_ && *wake_at_ < next) next = *wake_at_;
+    now_.wall += next - now_.boot;
+    now_.boot = next;
+    if (next == pulse) {
+      for (auto& [name, agent] : agents) {
+        if (!agent.pulsing) continue;
+        core::observe(presence_, ledger_, core::PulseHeard{.node = NodeName(name), .connection = agent.connection}, now_);
+        core::observe(presence_, ledger_, core::PulseAcked{.node = NodeName(name), .connection = agent.connection}, now_);
+      }
+    }
+    settle();
+  }
+  stamp();
+}
+
+void World::hello(const std::string& node) {
+  Agent& agent = agents.at(node);
+  const core::Decision decision = put(core::RegisterNode{
+      .node = NodeName(node), .instance = InstanceId(agent.instance), .boot_id = BootId(agent.boot), .inventory = agent.inventory, .version = "test"});
+  if (decision.refusal) return;
+  agent.connection = ConnectionId(next_connection_++);
+  agent.pulsing = true;
+  see(core::Connected{
+      .node = NodeName(node), .connection = agent.connection, .instance = InstanceId(agent.instance), .held = agent.held, .boot_id = BootId(agent.boot)});
+}
+
+void World::hang_up(const std::string& node) {
+  Agent& agent = agents.at(node);
+  see(core::Disconnected{.node = NodeName(node), .connection = agent.connection});
+  agent.connection = ConnectionId();
+  agent.pulsing = false;
+}
+
+void World::restart() {
+  core::Ledger again;
+  for (const auto& [index, event] : journal_) core::apply(again, index, event);
+  const bool equal = core::dump(again) == core::dump(ledger_);
+  say(fmt::format("  replayed {} events: {} ledger", journal_.size(), equal ? "the same" : "ANOTHER"));
+  ledger_ = std::move(again);
+  presence_ = core::Presence{};
+  presence_.listening_since = now_.boot;
+  accept({.events = {core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ledger_.cluster, .version = "test"}}});
+  settle();
+  for (auto& [name, agent] : agents) {
+    if (agent.pulsing) hello(name);
+  }
+}
+
+std::string World::take_trace() { return std::exchange(trace_, {}); }
+
+}  // namespace muster::scenarios

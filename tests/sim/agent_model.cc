@@ -1,0 +1,300 @@
+#include "tests/sim/agent_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+namespace {
+
+Duration grace_of(const v1::NodeLaunch& launch) {
+  return std::chrono::seconds(launch.orphan_grace().seconds()) + std::chrono::nanoseconds(launch.orphan_grace().nanos());
+}
+
+}  // namespace
+
+std::string fact_key(const v1::Fact& fact) {
+  const std::string rank = fact.has_exited() ? std::to_string(fact.exited().rank()) : "";
+  return fmt::format("{}.{} {} {}", fact.job_id(), fact.attempt(), static_cast<int>(fact.what_case()), rank);
+}
+
+Timeline& AgentModel::world_timeline(World& world) { return world.timeline; }
+
+void AgentModel::launch() {
+  if (alive() || !machine_.on()) return;
+  begin_life();
+  Disk& disk = machine_.disk();
+  if (!disk.identity) disk.identity = Identity{.instance = InstanceId(fmt::format("{}-instance-{:08x}", machine_.name().str(), world_.rng.below(1U << 31U)))};
+  self_ = {.instance = disk.identity->instance, .boot_id = machine_.boot()};
+  link_.reset();
+  welcomed_ = poked_ = false;
+  orders_.reset();
+  spawned_.clear();
+  sweeping_.clear();
+  signalled_.clear();
+  pulses_sent_.clear();
+  acknowledged_from_ = hello_sent_ = BootTime{};
+  pulse_ = 0;
+  backoff_ = 50 * kMillisecond;
+  effects_left_.reset();
+  known_before_.clear();
+  world_.say([&] { return fmt::format("{}: agent started, instance '{}'", machine_.name().str(), self_.instance.str()); });
+  after(world_.rng.skewed(kMillisecond, 80 * kMillisecond), [this] {
+    if (world_.mutant == Mutant::LoseSpool) {
+      for (const auto& [run, dir] : machine_.disk().runs) known_before_.insert(run);
+    }
+    if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
+    if (world_.mutant == Mutant::StartTwice) {
+      for (const auto& [run, dir] : machine_.disk().runs) {
+        if (dir->launch && dir->launch_boot == self_.boot_id && observe(run, *dir).swept == false) machine_.spawn_worker(run, false);
+      }
+    }
+    // Before any order: what the last life left behind.
+    for (const agent::Action& action : agent::reconcile(self_, nullptr, observe(), true)) {
+      perform(action);
+      if (!alive()) return;
+    }
+    poke();
+    connect();
+  });
+}
+
+void AgentModel::crash() {
+  if (!alive()) return;
+  world_.say([&] { return fmt::format("{}: agent died", machine_.name().str()); });
+  end_life();
+  if (link_ != nullptr && link_->agent_open) world_.network.closed_by_agent(link_);
+  link_.reset();
+}
+
+void AgentModel::poke() {
+  if (!alive() || poked_) return;
+  poked_ = true;
+  after(world_.rng.skewed(20 * kMicrosecond, 2 * kMillisecond), [this] {
+    poked_ = false;
+    look();
+  });
+}
+
+// --- what is there -----------------------------------------------------------------------------------------------------------------------
+
+std::map<agent::RunKey, agent::RunSeen> AgentModel::observe() const {
+  std::map<agent::RunKey, agent::RunSeen> seen;
+  for (const auto& [run, dir] : machine_.disk().runs) seen[run] = observe(run, *dir);
+  return seen;
+}
+
+agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) const {
+  agent::RunSeen seen;
+  if (dir.launch) {
+    seen.launch_sound = true;
+    seen.boot_id = dir.launch_boot;
+    for (const v1::RankProcess& rank : dir.launch->ranks()) seen.ranks.push_back(rank.rank());
+  }
+  if (!dir.claim) {
+    const auto spawned = spawned_.find(run);
+    const bool may_claim = spawned != spawned_.end() && (spawned->second == 0 || machine_.alive(spawned->second));
+    seen.worker = may_claim ? agent::WorkerState::Spawned : agent::WorkerState::None;
+  } else if (dir.claim->pid == 0) {
+    seen.worker = agent::WorkerState::Never;
+  } else {
+    const bool lives = dir.claim->boot == self_.boot_id && machine_.alive(dir.claim->pid);
+    seen.worker = lives ? agent::WorkerState::Alive : agent::WorkerState::Dead;
+    seen.worker_pid = dir.claim->pid;
+  }
+  if (dir.claim && seen.boot_id.empty()) seen.boot_id = dir.claim->boot;
+  bool orphaned = false;
+  for (const WorkerEvent& event : dir.events) {
+    switch (event.kind) {
+      case WorkerEvent::Kind::RankStarted: seen.pids[event.rank] = event.pid; break;
+      case WorkerEvent::Kind::Started:
+        seen.started = true;
+        seen.started_at = event.at;
+        break;
+      case WorkerEvent::Kind::StartFailed:
+        seen.start_failed = "executing '/bin/train': no such file or directory";
+        seen.start_failed_at = event.at;
+        break;
+      case WorkerEvent::Kind::Exited: {
+        const bool shown = dir.launch && event.code == 0 && world_.scenario.plan(dir.launch->job_name()).success_shown;
+        seen.exits[event.rank] = {.rank = event.rank, .code = event.code, .signal = event.signal, .stop_requested = event.stop_requested, .at = event.at,
+                                  .evidence = event.code > 0 ? "RuntimeError: it broke" : "", .success_seen = shown};
+        break;
+      }
+      case WorkerEvent::Kind::StopRequested:
+        orphaned = orphaned || (event.orphaned && !seen.stop_requested);
+        seen.stop_requested = true;
+        break;
+      case WorkerEvent::Kind::Swept:
+        seen.swept = true;
+        seen.swept_at = event.at;
+        seen.swept_reason = orphaned ? "orphaned" : (seen.stop_requested ? "stopped" : "ended");
+        break;
+    }
+  }
+  for (const AgentMark& mark : dir.marks) {
+    switch (mark.kind) {
+      case AgentMark::Kind::Refused:
+        seen.refused = {mark.why, mark.text};
+        seen.refused_at = mark.at;
+        break;
+      case AgentMark::Kind::Swept:
+        if (seen.swept) break;
+        seen.swept = true;
+        seen.swept_at = mark.at;
+        seen.swept_reason = mark.text;
+        break;
+      case AgentMark::Kind::FirstStep:
+        seen.first_step = mark.step;
+        seen.first_step_at = mark.at;
+        break;
+    }
+  }
+  return seen;
+}
+
+void AgentModel::note_first_steps() {
+  for (const auto& [run, dir] : machine_.disk().runs) {
+    if (!dir->launch || std::ranges::any_of(dir->marks, [](const AgentMark& mark) { return mark.kind == AgentMark::Kind::FirstStep; })) continue;
+    for (const v1::RankProcess& rank : dir->launch->ranks()) {
+      const std::int64_t step = world_.training.step_of(run, rank.rank());
+      if (step < 0) continue;
+      mark(run, {.kind = AgentMark::Kind::FirstStep, .step = step});
+      break;
+    }
+  }
+}
+
+void AgentModel::mark(const agent::RunKey& run, AgentMark mark) {
+  const auto dir = machine_.disk().runs.find(run);
+  if (dir == machine_.disk().runs.end()) return;
+  mark.at = machine_.clocks().wall;
+  dir->second->marks.push_back(std::move(mark));
+}
+
+// --- what is to be done ------------------------------------------------------------------------------------------------------------------
+
+void AgentModel::look() {
+  note_first_steps();
+  for (int round = 0; round < 16; ++round) {
+    std::vector<agent::Action> actions;
+    if (world_.mutant == Mutant::IgnoreBoot || world_.mutant == Mutant::IgnoreInstance) {
+      std::optional<v1::Orders> orders = orders_;
+      if (orders) {
+        for (v1::Order& order : *orders->mutable_orders()) {
+          if (!order.has_run()) continue;
+          if (world_.mutant == Mutant::IgnoreBoot) order.mutable_run()->set_boot_id(self_.boot_id.str());
+          if (world_.mutant == Mutant::IgnoreInstance) order.mutable_run()->set_instance(self_.instance.str());
+        }
+      }
+      actions = agent::reconcile(self_, orders ? &*orders : nullptr, observe(), false);
+    } else {
+      actions = agent::reconcile(self_, orders_ ? &*orders_ : nullptr, observe(), false);
+    }
+    bool did_something = false;
+    for (const agent::Action& action : actions) {
+      did_something = perform(action) || did_something;
+      if (!alive()) return;
+    }
+    if (!did_something) break;
+  }
+  send_facts();
+}
+
+bool AgentModel::perform(const agent::Action& action) {
+  if (effects_left_ && (*effects_left_)-- == 0) {
+    world_.storm.agent_died(machine_);
+    crash();
+    return false;
+  }
+  return std::visit([this](const auto& one) { return perform_one(one); }, action);
+}
+
+bool AgentModel::perform_one(const agent::StartRun& action) {
+  auto dir = std::make_shared<RunDir>();
+  dir->launch = action.launch;
+  dir->launch_boot = self_.boot_id;
+  dir->lease = Lease{.until = acknowledged_from_ + grace_of(action.launch), .boot = self_.boot_id};
+  machine_.disk().runs[action.run] = std::move(dir);
+  spawned_[action.run] = 0;
+  world_.say([&] { return fmt::format("{}: agent starts {}", machine_.name().str(), describe(action.run)); });
+  after(world_.rng.skewed(20 * kMicrosecond, world_.rng.one_in(8) ? 500 * kMillisecond : 3 * kMillisecond), [this, run = action.run] {
+    spawned_[run] = machine_.spawn_worker(run, world_.mutant != Mutant::StartTwice);
+  });
+  return true;
+}
+
+bool AgentModel::perform_one(const agent::RefuseRun& action) {
+  std::shared_ptr<RunDir>& dir = machine_.disk().runs[action.run];
+  if (dir == nullptr) dir = std::make_shared<RunDir>();
+  if (dir->claim && dir->claim->pid != 0) return true;   // the worker was quicker: the next look adopts it
+  if (world_.mutant != Mutant::RefuseWithoutClaim) {
+    dir->claim = Claim{.pid = 0, .boot = self_.boot_id};
+  } else {
+    mark(action.run, {.kind = AgentMark::Kind::Swept, .text = "never started"});
+  }
+  world_.say([&] { return fmt::format("{}: agent refuses {}: {}", machine_.name().str(), describe(action.run), action.text); });
+  if (effects_left_ && (*effects_left_)-- == 0) {
+    world_.storm.agent_died(machine_);
+    crash();
+    return false;
+  }
+  mark(action.run, {.kind = AgentMark::Kind::Refused, .why = action.why, .text = action.text});
+  return true;
+}
+
+bool AgentModel::perform_one(const agent::SignalStop& action) {
+  if (!signalled_.insert(action.run).second) return false;
+  const auto dir = machine_.disk().runs.find(action.run);
+  if (dir == machine_.disk().runs.end() || !dir->second->claim) return false;
+  world_.say([&] { return fmt::format("{}: agent stops {}", machine_.name().str(), describe(action.run)); });
+  world_.watch.stopping(machine_, action.run);
+  machine_.sigterm_worker(dir->second->claim->pid);
+  return true;
+}
+
+bool AgentModel::perform_one(const agent::SweepRun& action) {
+  if (!sweeping_.insert(action.run).second) return false;
+  if (world_.mutant == Mutant::SkipSweep) {
+    mark(action.run, {.kind = AgentMark::Kind::Swept, .text = action.reason});
+    return true;
+  }
+  world_.say([&] { return fmt::format("{}: agent sweeps {}: {}", machine_.name().str(), describe(action.run), action.reason); });
+  after(world_.rng.skewed(kMillisecond, 30 * kMillisecond), [this, run = action.run, reason = action.reason] { finish_sweep(run, reason); });
+  return true;
+}
+
+void AgentModel::finish_sweep(const agent::RunKey& run, const std::string& reason) {
+  world_.watch.sweeping(machine_, run);
+  for (const std::uint64_t pid : machine_.of_run(run)) machine_.end(pid, -1, 9, DeathCause::Swept);
+  after(world_.rng.skewed(kMillisecond, 10 * kMillisecond), [this, run, reason] {
+    sweeping_.erase(run);
+    if (!machine_.of_run(run).empty()) return poke();
+    mark(run, {.kind = AgentMark::Kind::Swept, .text = reason});
+    poke();
+  });
+}
+
+bool AgentModel::perform_one(const agent::MarkSwept& action) {
+  mark(action.run, {.kind = AgentMark::Kind::Swept, .text = action.reason});
+  return true;
+}
+
+bool AgentModel::perform_one(const agent::ForgetRun& action) {
+  machine_.disk().runs.erase(action.run);
+  spawned_.erase(action.run);
+  return true;
+}
+
+void AgentModel::stop_what_is_not_mentioned() {
+  for (const auto& [run, dir] : machine_.disk().runs) {
+    const bool mentioned = orders_ && std::ranges::any_of(orders_->orders(), [&](const v1::Order& order) {
+      return order.job_id() == run.first.str() && order.attempt() == run.second.value;
+    });
+    if (!mentioned && dir->claim && dir->claim->pid != 0) perform_one(agent::SignalStop{.run = run});
+  }
+}
+
+}  // namespace muster::sim

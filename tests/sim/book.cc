@@ -1,0 +1,68 @@
+#include "tests/sim/book.h"
+
+#include <fmt/format.h>
+
+namespace muster::sim {
+namespace {
+
+std::string key(const std::string& job, std::uint32_t attempt, const std::string& node, std::string_view kind, std::string_view rank = "") {
+  return fmt::format("{}.{} {} {} {}", job, attempt, node, kind, rank);
+}
+
+}  // namespace
+
+std::string natural_key(const NodeName& node, const v1::Fact& fact) {
+  switch (fact.what_case()) {
+    case v1::Fact::kStarted: return key(fact.job_id(), fact.attempt(), node.str(), "started");
+    case v1::Fact::kStartFailed: return key(fact.job_id(), fact.attempt(), node.str(), "start-failed");
+    case v1::Fact::kExited: return key(fact.job_id(), fact.attempt(), node.str(), "exited", std::to_string(fact.exited().rank()));
+    case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
+    case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");   // once an attempt, whoever says it
+    case v1::Fact::WHAT_NOT_SET: break;
+  }
+  return {};
+}
+
+std::string natural_key(const core::EventBody& body) {
+  if (const auto* it = std::get_if<core::NodeStarted>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "started");
+  if (const auto* it = std::get_if<core::NodeStartFailed>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "start-failed");
+  if (const auto* it = std::get_if<core::RankExited>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
+  if (const auto* it = std::get_if<core::NodeSwept>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
+  if (const auto* it = std::get_if<core::FirstStep>(&body)) return key(it->job.str(), it->attempt.value, "", "first-step");
+  return {};
+}
+
+bool Book::is_broken(const agent::RunKey& run) const {
+  const auto job = durable.find(run.first);
+  if (job == durable.end()) return false;
+  const auto attempt = job->second.attempts.find(run.second);
+  return attempt != job->second.attempts.end() && (attempt->second.broke || attempt->second.ended);
+}
+
+AttemptNo Book::newest_execd(const JobId& job) const {
+  AttemptNo newest;
+  for (auto it = attempts.lower_bound({job, AttemptNo(0)}); it != attempts.end() && it->first.first == job; ++it) {
+    if (it->second.first_exec) newest = it->first.second;
+  }
+  return newest;
+}
+
+void Book::take(const std::vector<core::Event>& events, Time now) {
+  for (const core::Event& event : events) {
+    if (std::string fact = natural_key(event.body); !fact.empty()) facts.insert(std::move(fact));
+    if (const auto* it = std::get_if<core::JobSubmitted>(&event.body)) durable[it->job].request = it->request_id;
+    if (const auto* it = std::get_if<core::CancelRequested>(&event.body)) durable[it->job].cancel = true;
+    if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body)) {
+      DurableAttempt& attempt = durable[it->job].attempts[it->attempt];
+      attempt.nodes = it->nodes;
+      attempt.placed_at = now;
+    }
+    if (const auto* it = std::get_if<core::AttemptBroke>(&event.body)) durable[it->job].attempts[it->attempt].broke = true;
+    if (const auto* it = std::get_if<core::AttemptEnded>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
+    if (const auto* it = std::get_if<core::AttemptCompleted>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
+    if (const auto* it = std::get_if<core::JobEnded>(&event.body)) durable[it->job].outcome = it->outcome;
+    if (const auto* it = std::get_if<core::JobArchived>(&event.body)) durable[it->job].archived = true;
+  }
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,108 @@
+#include "tests/sim/client_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+namespace {
+constexpr std::uint32_t kTriesMax = 60;
+RequestId request_of(const std::string& name) { return RequestId("request-" + name); }
+}  // namespace
+
+void ClientModel::begin() {
+  for (const JobPlan& plan : world_.scenario.jobs) {
+    requests_[plan.name].plan = &plan;
+    world_.timeline.after(plan.submit_at, [this, name = plan.name] { submit(name); });
+    if (plan.cancel_at) {
+      world_.timeline.after(*plan.cancel_at, [this, name = plan.name] {
+        requests_.at(name).cancelling = true;
+        cancel(name);
+      });
+    }
+  }
+}
+
+void ClientModel::send(core::Input input, std::function<void(const core::Decision&)> leaves, std::function<void(const core::Decision&)> arrives) {
+  if (!world_.controller.listening() || world_.rng.one_in(20)) return;
+  world_.timeline.after(world_.network.delay(), [this, input = std::move(input), leaves = std::move(leaves), arrives = std::move(arrives)] {
+    if (!world_.controller.listening()) return;
+    world_.controller.ask(input, [this, leaves, arrives](const core::Decision& decision) {
+      if (leaves) leaves(decision);
+      if (world_.rng.one_in(20)) return;
+      world_.timeline.after(world_.network.delay(), [arrives, decision] { arrives(decision); });
+    });
+  });
+}
+
+void ClientModel::submit(const std::string& name) {
+  Request& request = requests_.at(name);
+  if (request.job || request.given_up) return;
+  if (++request.tries > kTriesMax) {
+    request.given_up = true;
+    ++world_.coverage.seen["submissions given up"];
+    return;
+  }
+  if (request.tries > 1) world_.coverage.hit(Fault::Duplicate);
+  submit_once(name);
+  if (world_.rng.one_in(15)) submit_once(name);
+  world_.timeline.after(world_.rng.between(500, 4'000) * kMillisecond, [this, name] { submit(name); });
+}
+
+void ClientModel::submit_once(const std::string& name) {
+  const core::SubmitJob input{.job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = requests_.at(name).plan->spec, .spec_hash = "0"};
+  send(
+      input,
+      [this, name](const core::Decision& decision) {
+        if (!decision.refusal && decision.job) world_.watch.replied(request_of(name), *decision.job);
+      },
+      [this, name](const core::Decision& decision) { answered(name, decision); });
+}
+
+void ClientModel::answered(const std::string& name, const core::Decision& decision) {
+  Request& request = requests_.at(name);
+  if (decision.refusal) {
+    ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
+    return;   // asked again later: nodes come
+  }
+  request.job = decision.job;
+}
+
+void ClientModel::cancel(const std::string& name) {
+  Request& request = requests_.at(name);
+  if (request.cancel_answered || request.given_up) return;
+  world_.timeline.after(2 * kSecond, [this, name] { cancel(name); });
+  if (!request.job) return;
+  world_.watch.cancel_asked(*request.job);
+  send(core::CancelJob{.job = *request.job, .reason = "because"}, nullptr, [this, name](const core::Decision&) { requests_.at(name).cancel_answered = true; });
+}
+
+void ClientModel::declare_dead(const NodeName& node) {
+  const auto record = world_.controller.ledger().nodes.find(node);
+  if (world_.controller.listening() && record != world_.controller.ledger().nodes.end() && record->second.dead) return;
+  send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr, [](const core::Decision&) {});
+  world_.timeline.after(5 * kSecond, [this, node] { declare_dead(node); });
+}
+
+void ClientModel::cancel_wider_than(std::uint32_t nodes) {
+  for (auto& [name, request] : requests_) {
+    if (request.plan->nodes <= nodes || request.cancelling) continue;
+    request.cancelling = true;
+    if (!request.job) request.given_up = true;
+    cancel(name);
+  }
+}
+
+bool ClientModel::done() const {
+  const Book& book = world_.watch.book();
+  return std::ranges::all_of(requests_, [&](const auto& entry) {
+    const auto replied = book.replied.find(request_of(entry.first));
+    if (replied == book.replied.end()) return entry.second.given_up;
+    const auto job = book.durable.find(replied->second);
+    return job != book.durable.end() && job->second.outcome.has_value();
+  });
+}
+
+}  // namespace muster::sim

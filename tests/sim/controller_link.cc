@@ -1,0 +1,218 @@
+// The controller's talk with agents: ControllerModel's other half, and the mutants that live there.
+#include <fmt/format.h>
+
+#include "controller/core/spec_view.h"
+#include "tests/sim/agent_model.h"
+#include "tests/sim/controller_model.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+
+void ControllerModel::receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message) {
+  now([this, link, message] {
+    if (!link->controller_open || !listening_) return;
+    const Now arrived = clocks();
+    put([this, link, message, arrived] {
+      switch (message->what_case()) {
+        case v1::ConnectRequest::kHello: return hello(link, message->hello(), arrived);
+        case v1::ConnectRequest::kFacts: return facts(link, message->facts());
+        case v1::ConnectRequest::kPulse: return pulse(link, message->pulse(), arrived);
+        case v1::ConnectRequest::WHAT_NOT_SET: return;
+      }
+    });
+  });
+}
+
+void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arrived) {
+  const NodeName node(hello.node());
+  const auto refuse = [&](std::string why) {
+    ++world_.coverage.seen["hello refused: " + why];
+    release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
+  };
+  if (hello.highest_epoch() > ledger_.epoch.value) return world_.watch.fell_behind("an agent has seen a higher epoch");
+  if (hello.acked_index() > journal_.last().value + batch_.size()) return world_.watch.fell_behind("an agent was acknowledged what the journal does not have");
+  // A connection that another one of this node has overtaken on its way is not taken up any more.
+  if (const auto old = sessions_.find(node); old != sessions_.end() && old->second.link->id > link->id) return refuse("overtaken");
+  const core::Decision decision = take(core::RegisterNode{
+      .node = node, .instance = InstanceId(hello.instance()), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()});
+  if (decision.refusal) return refuse("another instance is connected");
+  const std::vector<v1::HeldAttempt> held(hello.held().begin(), hello.held().end());
+  core::observe(presence_, ledger_, core::Connected{.node = node, .connection = link->id, .instance = InstanceId(hello.instance()), .held = held, .boot_id = BootId(hello.boot_id())},
+                arrived);
+  spoken_for_[link->id.value] = InstanceId(hello.instance());
+  Session& session = sessions_[node];
+  session = Session{.link = link, .instance = InstanceId(hello.instance())};
+  for (const v1::HeldAttempt& one : held) session.held.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
+  release_.emplace_back([this, node, link] {
+    const auto found = sessions_.find(node);
+    if (found == sessions_.end() || found->second.link != link) return;
+    auto message = std::make_shared<Down>();
+    message->what.mutable_welcome()->set_protocol(1);
+    message->what.mutable_welcome()->set_cluster_id(ledger_.cluster.str());
+    message->what.mutable_welcome()->set_epoch(ledger_.epoch.value);
+    world_.network.send_down(link, std::move(message));
+    found->second.welcomed = true;
+  });
+}
+
+void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
+  const auto speaker = spoken_for_.find(link->id.value);
+  if (speaker == spoken_for_.end()) return;
+  const NodeName& node = link->machine->name();
+  for (v1::Fact fact : facts.facts()) {
+    const auto job = ledger_.jobs.find(JobId(fact.job_id()));
+    if (world_.mutant == Mutant::LateFactIsCurrent && job != ledger_.jobs.end() && job->second.current() != nullptr && fact.has_exited()) {
+      const core::NodePart* part = job->second.current()->part(node);
+      fact.set_attempt(job->second.current()->number.value);
+      if (part != nullptr) fact.mutable_exited()->set_rank(part->placed.first_rank.value);
+    }
+    const core::Decision decision = take(core::ReportFact{.node = node, .instance = speaker->second, .fact = fact});
+    if (decision.events.empty()) ++world_.coverage.seen["facts known or without meaning"];
+    if (decision.events.empty() && world_.mutant == Mutant::DoubleFacts && fact.has_exited() && job != ledger_.jobs.end()) {
+      if (const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(fact.attempt())); attempt != nullptr && attempt->part(node) != nullptr) {
+        accept(core::RankExited{.job = job->first, .attempt = attempt->number, .node = node, .rank = RankNo(fact.exited().rank()), .code = fact.exited().code()});
+      }
+    }
+  }
+  const auto acknowledge = [this, link, instance = speaker->second, facts] {
+    for (const v1::Fact& fact : facts.facts()) world_.watch.acknowledged(link->machine->name(), instance, fact);
+    auto message = std::make_shared<Down>();
+    message->what.mutable_fact_ack()->set_sequence(facts.sequence());
+    message->what.mutable_fact_ack()->set_index(ledger_.index.value);
+    world_.network.send_down(link, std::move(message));
+  };
+  if (world_.mutant == Mutant::AckBeforeSync) return acknowledge();
+  release_.emplace_back(acknowledge);
+}
+
+void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived) {
+  const NodeName node = link->machine->name();
+  core::observe(presence_, ledger_, core::PulseHeard{.node = node, .connection = link->id, .pulse = pulse}, arrived);
+  if (world_.mutant == Mutant::TornCheckpoint) {
+    for (auto& [key, attempt] : presence_.attempts) {
+      for (auto& [step, checkpoint] : attempt.checkpoints) {
+        checkpoint.sealed = true;
+        presence_.whole.insert({key.first, key.second, step});
+        checkpoint.expected = static_cast<std::uint32_t>(checkpoint.shards.size());
+      }
+    }
+  }
+  release_.emplace_back([this, link, node, number = pulse.number()] {
+    auto message = std::make_shared<Down>();
+    message->what.mutable_pulse_ack()->set_number(number);
+    message->what.mutable_pulse_ack()->set_epoch(ledger_.epoch.value);
+    core::observe(presence_, ledger_, core::PulseAcked{.node = node, .connection = link->id}, clocks());
+    world_.watch.pulse_acknowledged(node);
+    world_.network.send_down(link, std::move(message));
+  });
+}
+
+void ControllerModel::link_closed(const LinkPtr& link) {
+  now([this, link] {
+    link->controller_open = false;
+    put([this, link] {
+      const NodeName& node = link->machine->name();
+      core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = link->id}, clocks());
+      if (const auto session = sessions_.find(node); session != sessions_.end() && session->second.link == link) sessions_.erase(session);
+    });
+  });
+}
+
+// The log channel, in short: what a swept run's logs have left to send arrives a little later, if anything does.
+void ControllerModel::logs_pushed(Machine& machine, const agent::RunKey& run) {
+  if (!world_.network.reachable(machine)) return;
+  world_.timeline.after(world_.network.delay(), [this, node = machine.name(), run, born = life()] {
+    if (!listening() || life() != born) return;
+    now([this, node, run] { put([this, node, run] { take(core::ReportLogsCollected{.job = run.first, .attempt = run.second, .node = node}); }); });
+  });
+}
+
+// --- orders ------------------------------------------------------------------------------------------------------------------------------
+
+void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job, const core::AttemptRecord& attempt, const core::NodePart& part) const {
+  launch.set_job_id(job.id.str());
+  launch.set_attempt(attempt.number.value);
+  launch.set_job_name(job.spec.name());
+  launch.set_boot_id(part.placed.boot_id.str());
+  launch.set_instance(part.placed.instance.str());
+  for (std::uint32_t local = 0; local < part.placed.rank_count; ++local) {
+    v1::RankProcess& rank = *launch.add_ranks();
+    rank.set_rank(part.placed.first_rank.value + local);
+    rank.set_local_rank(local);
+    if (part.placed.rank_count == part.placed.devices.size()) {
+      rank.add_devices(part.placed.devices[local]);
+    } else {
+      for (const std::uint32_t device : part.placed.devices) rank.add_devices(device);
+    }
+  }
+  *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
+  *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
+  launch.mutable_watching()->set_world_size(attempt.world_size());
+  if (attempt.resume) {
+    launch.mutable_resume()->set_step(attempt.resume->step);
+    launch.mutable_resume()->set_source(attempt.resume->path);
+  }
+}
+
+v1::Orders ControllerModel::orders_for(const NodeName& node, const Session& session) const {
+  v1::Orders orders;
+  orders.set_epoch(ledger_.epoch.value);
+  orders.set_cluster_id(ledger_.cluster.str());
+  std::set<core::AttemptKey> mentioned;
+  for (const core::Assignment& wanted : core::desired(ledger_, node)) {
+    mentioned.insert({wanted.job, wanted.attempt});
+    v1::Order& order = *orders.add_orders();
+    order.set_job_id(wanted.job.str());
+    order.set_attempt(wanted.attempt.value);
+    const core::JobRecord& job = ledger_.jobs.at(wanted.job);
+    switch (wanted.want) {
+      case core::Want::Run: fill(*order.mutable_run(), job, *job.attempt(wanted.attempt), *job.attempt(wanted.attempt)->part(node)); break;
+      case core::Want::Stop: *order.mutable_stop()->mutable_grace() = job.spec.recovery().stop_grace(); break;
+      case core::Want::Forget: order.mutable_forget(); break;
+    }
+  }
+  for (const core::AttemptKey& held : session.held) {
+    if (mentioned.contains(held) || !core::may_forget(ledger_, node, held.first, held.second)) continue;
+    v1::Order& order = *orders.add_orders();
+    order.set_job_id(held.first.str());
+    order.set_attempt(held.second.value);
+    order.mutable_forget();
+  }
+  return orders;
+}
+
+void ControllerModel::send_orders(const NodeName& node, Session& session) {
+  if (!session.welcomed) return;
+  v1::Orders orders = orders_for(node, session);
+  std::string bytes = orders.SerializeAsString();
+  if (bytes == session.orders) return;
+  session.orders = std::move(bytes);
+  world_.watch.ordered(node, orders);
+  auto message = std::make_shared<Down>();
+  *message->what.mutable_orders() = std::move(orders);
+  message->order = ++orders_sent_;
+  world_.network.send_down(session.link, std::move(message));
+}
+
+// --- mutants: events that the real core would never let through --------------------------------------------------------------------------
+
+void ControllerModel::break_by_mutant() {
+  std::vector<core::EventBody> forged;
+  for (const JobId& id : ledger_.live) {
+    const core::JobRecord& job = ledger_.jobs.at(id);
+    const core::AttemptRecord& attempt = *job.current();
+    const auto end = [&] { forged.emplace_back(core::AttemptEnded{.job = id, .attempt = attempt.number, .verdict = {.reason = "forged"}, .fence = "forged"}); };
+    if (world_.mutant == Mutant::NoFence && attempt.state == core::AttemptState::Stopping && !job.cancel_requested) end();
+    if (world_.mutant == Mutant::SilenceIsDeath && attempt.state == core::AttemptState::Live && !core::lockstep(job.spec) && job.phase != core::JobPhase::Completing) {
+      for (const core::NodePart& part : attempt.parts) {
+        if (part.idle() || !core::is_silent(presence_, part.placed.node, clocks().boot, limits_.silent_after)) continue;
+        forged.emplace_back(core::AttemptBroke{.job = id, .attempt = attempt.number, .cause = "forged"});
+        end();
+        break;
+      }
+    }
+  }
+  for (core::EventBody& body : forged) accept(std::move(body));
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,227 @@
+#include "tests/sim/controller_model.h"
+
+#include <fmt/format.h>
+
+#include "controller/core/dump.h"
+#include "controller/journal/codec.h"
+#include "tests/sim/agent_model.h"
+#include "tests/sim/event_text.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+
+using core::AttemptBroke;
+using core::AttemptEnded;
+using core::RankExited;
+
+ControllerModel::ControllerModel(World& world) : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
+  limits_.archive_after = Duration(world.scenario.archive_after);
+  limits_.start_timeout = std::chrono::seconds(20);
+  if (world.mutant == Mutant::ShortGrace) limits_.grace_margin = std::chrono::seconds(-20);
+}
+
+Now ControllerModel::clocks() const {
+  const Time now = world_.timeline.now();
+  return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)), .boot = BootTime(Duration(now - boot_origin_))};
+}
+
+// --- a life ------------------------------------------------------------------------------------------------------------------------------
+
+void ControllerModel::launch() {
+  if (alive()) return;
+  begin_life();
+  listening_ = batch_running_ = woken_ = false;
+  inbox_.clear();
+  release_.clear();
+  batch_.clear();
+  sessions_.clear();
+  spoken_for_.clear();
+  crash_point_ = CrashPoint::None;
+  presence_ = core::Presence();
+  replay();
+  batch_running_ = true;   // the epoch is a batch of its own, before anybody is let in
+  batch_at_ = clocks().wall;
+  accept(core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ClusterId("sim"), .version = "0.1.0"});
+  release_.emplace_back([this] {
+    listening_ = true;
+    presence_.listening_since = clocks().boot;
+    world_.say([&] { return fmt::format("controller listens, epoch {}", ledger_.epoch.value); });
+  });
+  begin_sync(true);
+}
+
+void ControllerModel::replay() {
+  ledger_ = core::Ledger();
+  if (world_.rng.one_in(2)) journal_.prune();
+  for (const journal::Row& row : journal_.rows()) {
+    if (world_.mutant == Mutant::ForgetfulReplay && std::holds_alternative<core::NodeSwept>(row.event.body)) continue;
+    const auto back = journal::decode(journal::encode(row.event));
+    MUSTER_ASSERT(back.has_value(), "the codec reads what it wrote");
+    fold(ledger_, row.index, *back);
+  }
+  world_.watch.replayed(ledger_);
+}
+
+// At any moment: what is on the disk and on its way there folds into what is in memory.
+void ControllerModel::check_replay() {
+  core::Ledger again;
+  for (const journal::Row& row : journal_.rows()) fold(again, row.index, row.event);
+  for (const journal::Row& row : journal_.in_flight()) fold(again, row.index, row.event);
+  again.port_cursor = ledger_.port_cursor;   // a hint: where to begin looking; archived jobs take theirs along
+  const std::string live = core::dump(ledger_), replayed = core::dump(again);
+  if (live != replayed) world_.watch.replay_differs(live, replayed);
+}
+
+void ControllerModel::crash() {
+  if (!alive()) return;
+  check_replay();
+  world_.say([&] { return std::string("controller died"); });
+  end_life();
+  listening_ = false;
+  journal_.drop();
+  if (world_.mutant == Mutant::LoseSyncedTail) journal_.lose_last_batch();
+  for (auto& [node, session] : sessions_) world_.network.closed_by_controller(session.link);
+  sessions_.clear();
+}
+
+void ControllerModel::die(CrashPoint where) {
+  crash_point_ = CrashPoint::None;
+  switch (where) {
+    case CrashPoint::None: return;
+    case CrashPoint::BeforeSync: world_.coverage.hit(Fault::ControllerCrashBeforeSync); break;
+    case CrashPoint::InSync:
+      world_.coverage.hit(Fault::ControllerCrashInSync);
+      world_.watch.synced(journal_.in_flight());
+      journal_.commit();
+      break;
+    case CrashPoint::AfterSync: world_.coverage.hit(Fault::ControllerCrashAfterSync); break;
+  }
+  world_.storm.controller_died();
+  crash();
+}
+
+// --- the batch ---------------------------------------------------------------------------------------------------------------------------
+
+void ControllerModel::put(Deed item) {
+  inbox_.push_back(std::move(item));
+  wake();
+}
+
+void ControllerModel::wake() {
+  if (batch_running_ || woken_) return;
+  woken_ = true;
+  after(world_.rng.skewed(5 * kMicrosecond, 500 * kMicrosecond), [this] {
+    woken_ = false;
+    if (!batch_running_) run_batch();
+  });
+}
+
+void ControllerModel::run_batch() {
+  batch_running_ = true;
+  batch_at_ = clocks().wall;
+  const std::vector<Deed> inbox = std::move(inbox_);
+  inbox_.clear();
+  for (const Deed& item : inbox) item();
+  settle();
+  begin_sync(!batch_.empty());
+}
+
+void ControllerModel::settle() {
+  if (world_.mutant != Mutant::None) break_by_mutant();
+  for (int round = 0; round < 32; ++round) {
+    const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_);
+    wake_at_ = proposal.wake_at;
+    bool news = false;
+    for (const core::Input& input : proposal.inputs) news = !take(input).events.empty() || news;
+    if (!news) return;
+  }
+  world_.watch.restless();
+}
+
+core::Decision ControllerModel::take(const core::Input& input) {
+  core::Decision decision = core::decide(ledger_, presence_, input, clocks(), limits_);
+  for (const core::EventBody& body : decision.events) accept(body);
+  return decision;
+}
+
+void ControllerModel::accept(core::EventBody body) {
+  core::Event event{.at = batch_at_, .body = std::move(body)};
+  const JournalIndex index(journal_.last().value + batch_.size() + 1);
+  world_.say([&] { return fmt::format("  [{}] {}", index.value, text_of(event.body)); });
+  world_.watch.accepted(event, ledger_);
+  fold(ledger_, index, event);
+  world_.watch.folded(event, ledger_);
+  batch_.push_back({.index = index, .event = std::move(event)});
+}
+
+void ControllerModel::fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const {
+  core::apply(ledger, index, event);
+  if (world_.mutant != Mutant::ForgetHolders) return;
+  const auto* ended = std::get_if<AttemptEnded>(&event.body);
+  if (ended == nullptr) return;
+  for (auto& [node, holders] : ledger.device_holders) {
+    std::erase_if(holders, [&](const auto& holder) { return holder.second == core::AttemptKey{ended->job, ended->attempt}; });
+  }
+}
+
+void ControllerModel::begin_sync(bool more) {
+  if (!more) return release();
+  journal_.begin(batch_);
+  if (crash_point_ == CrashPoint::BeforeSync) return die(CrashPoint::BeforeSync);
+  if (world_.mutant == Mutant::OrdersBeforeSync && listening_) {
+    for (auto& [node, session] : sessions_) send_orders(node, session);
+  }
+  Time takes = world_.rng.skewed(100 * kMicrosecond, 6 * kMillisecond);
+  if (world_.timeline.now() < slow_until_) {
+    takes = world_.rng.between(500 * kMillisecond, 6'000 * kMillisecond);
+    world_.coverage.hit(Fault::SlowSync);
+  }
+  if (crash_point_ == CrashPoint::InSync) return after(takes / 2, [this] { die(CrashPoint::InSync); });
+  after(takes, [this] { synced(); });
+}
+
+void ControllerModel::synced() {
+  world_.watch.synced(journal_.in_flight());
+  journal_.commit();
+  for (const journal::Row& row : batch_) {
+    if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) journal_.archive(archived->job);
+  }
+  batch_.clear();
+  if (crash_point_ == CrashPoint::AfterSync) return die(CrashPoint::AfterSync);
+  release();
+}
+
+void ControllerModel::release() {
+  const std::vector<Deed> leaving = std::move(release_);
+  release_.clear();
+  for (const Deed& deed : leaving) deed();
+  for (auto& [node, session] : sessions_) send_orders(node, session);
+  batch_running_ = false;
+  if (!inbox_.empty()) wake();
+  ++timer_;
+  if (!wake_at_) return;
+  const Time wait = std::max<Time>((*wake_at_ - clocks().boot).count(), 0) + kMicrosecond;
+  after(wait, [this, timer = timer_] {
+    if (timer == timer_) wake();
+  });
+}
+
+// --- clients -----------------------------------------------------------------------------------------------------------------------------
+
+void ControllerModel::ask(core::Input input, Reply reply) {
+  now([this, input = std::move(input), reply = std::move(reply)]() mutable {
+    if (!listening_) return;
+    put([this, input = std::move(input), reply = std::move(reply)]() mutable {
+      if (world_.mutant == Mutant::DoubleSubmit && std::holds_alternative<core::SubmitJob>(input)) {
+        const JobId id = std::get<core::SubmitJob>(input).job;
+        std::get<core::SubmitJob>(input).request_id = RequestId();
+        std::get<core::SubmitJob>(input).spec.set_name(id.str());
+      }
+      const core::Decision decision = take(input);
+      if (world_.mutant == Mutant::ReplyBeforeSync) return reply(decision);
+      release_.emplace_back([reply = std::move(reply), decision] { reply(decision); });
+    });
+  });
+}
+
+}  // namespace muster::sim

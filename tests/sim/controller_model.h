@@ -1,0 +1,93 @@
+// A controller around the real core: the shell's batch (decide, apply, propose to a fixed point, ONE append and sync, release together), sessions, and
+// a process that can die between any two of these. What is in this object dies with the process; the journal does not.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "controller/core/core.h"
+#include "tests/sim/disk_journal.h"
+#include "tests/sim/network.h"
+#include "tests/sim/timeline.h"
+
+namespace muster::sim {
+
+class World;
+
+enum class CrashPoint { None, BeforeSync, InSync, AfterSync };
+
+class ControllerModel : public Actor {
+ public:
+  explicit ControllerModel(World& world);
+
+  void launch();
+  void crash();
+  void pause() { hold(); }
+  void resume() { let_go(); }
+  void crash_in_batch(CrashPoint where) { crash_point_ = where; }
+  void slow_disk_until(Time until) { slow_until_ = until; }
+  void jump_wall_clock(Time by) { wall_offset_ += by; }
+  [[nodiscard]] bool listening() const { return alive() && listening_; }
+  [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }   // ahead of what is durable by at most one batch
+  [[nodiscard]] const DiskJournal& journal() const { return journal_; }
+  [[nodiscard]] const core::Limits& limits() const { return limits_; }
+
+  // --- from agents: called when a message arrives -------------------------------------------------------------------------------------
+  void receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message);
+  void link_closed(const LinkPtr& link);
+  void logs_pushed(Machine& machine, const agent::RunKey& run);
+  // --- from clients: `reply` leaves with the batch, and may get lost -------------------------------------------------------------------
+  using Reply = std::function<void(const core::Decision&)>;
+  void ask(core::Input input, Reply reply);
+
+ private:
+  struct Session {
+    LinkPtr link;
+    InstanceId instance;
+    std::set<core::AttemptKey> held;
+    std::string orders;                     // last sent, serialized
+    bool welcomed = false;
+  };
+  [[nodiscard]] Now clocks() const;
+  void put(Deed item);
+  void wake();
+  void run_batch();
+  void settle();
+  void begin_sync(bool more);
+  void synced();
+  void release();
+  core::Decision take(const core::Input& input);
+  void accept(core::EventBody body);
+  void fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const;
+  void break_by_mutant();
+  void hello(const LinkPtr& link, const v1::Hello& hello, Now arrived);
+  void facts(const LinkPtr& link, const v1::Facts& facts);
+  void pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived);
+  void send_orders(const NodeName& node, Session& session);
+  [[nodiscard]] v1::Orders orders_for(const NodeName& node, const Session& session) const;
+  void fill(v1::NodeLaunch& launch, const core::JobRecord& job, const core::AttemptRecord& attempt, const core::NodePart& part) const;
+  void replay();
+  void check_replay();
+  void die(CrashPoint where);
+
+  World& world_;
+  core::Limits limits_;
+  DiskJournal journal_;
+  Time boot_origin_, wall_offset_ = 0, slow_until_ = 0;
+  CrashPoint crash_point_ = CrashPoint::None;
+  // --- of this life only ---------------------------------------------------------------------------------------------------------------
+  core::Ledger ledger_;
+  core::Presence presence_;
+  bool listening_ = false, batch_running_ = false, woken_ = false;
+  std::vector<Deed> inbox_, release_;
+  std::vector<journal::Row> batch_;
+  WallTime batch_at_{};
+  std::uint64_t timer_ = 0, orders_sent_ = 0;
+  std::map<NodeName, Session> sessions_;
+  std::map<std::uint64_t, InstanceId> spoken_for_;   // connection -> instance of its Hello
+  std::optional<BootTime> wake_at_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,78 @@
+// What a history went through: faults by kind, arrows of the job's life, things worth knowing to have happened. Counters only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "controller/core/job_phase.h"
+
+namespace muster::sim {
+
+enum class Fault {
+  MessageLost,          // in flight when a connection broke
+  Delay,                // a direction stalled for seconds, then all came
+  HalfOpen,             // one end noticed long after the other
+  LateOldConnection,    // messages of an old connection came after a new one's Hello
+  Duplicate,            // a fact or a submission was sent again
+  Partition,            // a node could not reach the controller for a while
+  AgentCrash,
+  AgentPause,
+  ControllerCrashIdle,
+  ControllerCrashBeforeSync,   // the batch was lost
+  ControllerCrashInSync,       // the batch was durable, nobody knew
+  ControllerCrashAfterSync,    // durable and known, nothing released
+  ControllerPause,
+  SlowSync,
+  WorkerKill,
+  RankKill,
+  Reboot,
+  RebootLosingFiles,
+  NodeGone,             // off for long, or for ever
+  WipedState,
+  ClockJump,
+};
+struct FaultRow {
+  Fault fault;
+  std::string_view name;
+};
+inline constexpr std::array kFaults = {
+    FaultRow{Fault::MessageLost, "message lost with its connection"},
+    FaultRow{Fault::Delay, "messages delayed for seconds"},
+    FaultRow{Fault::HalfOpen, "half-open connection"},
+    FaultRow{Fault::LateOldConnection, "message of an old connection after a new Hello"},
+    FaultRow{Fault::Duplicate, "fact or request sent again"},
+    FaultRow{Fault::Partition, "node cut off from the controller"},
+    FaultRow{Fault::AgentCrash, "agent crashed"},
+    FaultRow{Fault::AgentPause, "agent paused"},
+    FaultRow{Fault::ControllerCrashIdle, "controller crashed between batches"},
+    FaultRow{Fault::ControllerCrashBeforeSync, "controller crashed before the sync: batch lost"},
+    FaultRow{Fault::ControllerCrashInSync, "controller crashed in the sync: batch kept"},
+    FaultRow{Fault::ControllerCrashAfterSync, "controller crashed between sync and release"},
+    FaultRow{Fault::ControllerPause, "controller paused"},
+    FaultRow{Fault::SlowSync, "sync took seconds"},
+    FaultRow{Fault::WorkerKill, "worker killed"},
+    FaultRow{Fault::RankKill, "rank killed"},
+    FaultRow{Fault::Reboot, "node rebooted"},
+    FaultRow{Fault::RebootLosingFiles, "node rebooted, unsynced files gone"},
+    FaultRow{Fault::NodeGone, "node gone for long"},
+    FaultRow{Fault::WipedState, "agent's state directory wiped"},
+    FaultRow{Fault::ClockJump, "wall clock jumped"},
+};
+
+struct Coverage {
+  std::array<std::uint64_t, kFaults.size()> faults{};
+  std::array<std::uint64_t, core::kJobMoves.size()> moves{};
+  std::map<std::string, std::uint64_t> seen;   // fences, swept reasons, outcomes, refusals: for the reader
+
+  void hit(Fault fault) { ++faults[static_cast<std::size_t>(fault)]; }
+  void add(const Coverage& other) {
+    for (std::size_t i = 0; i < faults.size(); ++i) faults[i] += other.faults[i];
+    for (std::size_t i = 0; i < moves.size(); ++i) moves[i] += other.moves[i];
+    for (const auto& [what, count] : other.seen) seen[what] += count;
+  }
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,199 @@
+// Starts, stops, devices and attempts: the promises that keep two gangs from each other's throat.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/sim/invariant.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+namespace {
+
+class DeviceExclusive : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "device-exclusive"; }
+  void exec(const Machine& machine, const Process& process) override {
+    for (const auto& [pid, other] : machine.processes()) {
+      if (other.run == process.run) continue;
+      for (const std::uint32_t device : process.devices) {
+        if (std::ranges::find(other.devices, device) == other.devices.end()) continue;
+        return broken(fmt::format("device {} of {}: {} of {} was exec'd while {} of {} lives", device, machine.name().str(), describe(process), describe(process.run),
+                                  describe(other), describe(other.run)));
+      }
+    }
+  }
+};
+
+class NoStepAfterNext : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "no-step-after-next-exec"; }
+  void stepped(const Machine& machine, const agent::RunKey& run, std::uint32_t rank, std::int64_t step) override {
+    const AttemptNo newest = world_.watch.book().newest_execd(run.first);
+    if (newest > run.second) {
+      broken(fmt::format("rank {} of {} on {} completed step {} after attempt {} had exec'd", rank, describe(run), machine.name().str(), step, newest.value));
+    }
+  }
+};
+
+class NoCheckpointAfterNext : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "no-checkpoint-after-next-exec"; }
+  void accepted(const core::Event& event, const core::Ledger&) override {
+    const auto* checkpoint = std::get_if<core::CheckpointCompleted>(&event.body);
+    if (checkpoint == nullptr) return;
+    const AttemptNo newest = world_.watch.book().newest_execd(checkpoint->job);
+    if (newest > checkpoint->attempt) {
+      broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd", checkpoint->step, checkpoint->attempt.value, checkpoint->job.str(), newest.value));
+    }
+  }
+};
+
+// At most one attempt of a job can advance: a whole gang (lockstep), or any rank at all (not in lockstep).
+class OneCurrentAttempt : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "one-current-attempt"; }
+  void exec(const Machine& machine, const Process& process) override {
+    const auto job = world_.controller.ledger().jobs.find(process.run.first);
+    if (job == world_.controller.ledger().jobs.end()) return;
+    const JobPlan& plan = world_.scenario.plan(job->second.spec.name());
+    if (plan.lockstep) return;
+    for (const auto& other : world_.machines) {
+      for (const auto& [pid, candidate] : other->processes()) {
+        if (candidate.kind != Process::Kind::Rank || candidate.run.first != process.run.first || candidate.run.second == process.run.second) continue;
+        return broken(fmt::format("{} of {} was exec'd on {} while {} of {} lives on {}, and the job is not in lockstep", describe(process), describe(process.run),
+                                  machine.name().str(), describe(candidate), describe(candidate.run), other->name().str()));
+      }
+    }
+  }
+  void folded(const core::Event& event, const core::Ledger& after) override {
+    const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
+    if (placed == nullptr) return;
+    const core::JobRecord& job = after.jobs.at(placed->job);
+    const auto open = std::ranges::count_if(job.attempts, [](const core::AttemptRecord& attempt) { return attempt.state != core::AttemptState::Ended; });
+    if (open != 1) broken(fmt::format("job {} has {} attempts that have not ended", placed->job.str(), open));
+  }
+};
+
+class StartOnce : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "start-once"; }
+  void exec(const Machine& machine, const Process& process) override {
+    const auto attempt = world_.watch.book().attempts.find(process.run);
+    if (attempt != world_.watch.book().attempts.end() && attempt->second.execd.contains(process.rank)) {
+      broken(fmt::format("rank {} of {} was exec'd a second time, on {}", process.rank, describe(process.run), machine.name().str()));
+    }
+  }
+};
+
+class RanksDense : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "ranks-dense"; }
+  void accepted(const core::Event& event, const core::Ledger& before) override {
+    const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
+    if (placed == nullptr) return;
+    const JobPlan& plan = world_.scenario.plan(before.jobs.at(placed->job).spec.name());
+    std::uint32_t next = 0;
+    std::set<NodeName> nodes;
+    for (const core::PlacedNode& part : placed->nodes) {
+      const std::set<std::uint32_t> devices(part.devices.begin(), part.devices.end());
+      if (part.rank_count > 0 && part.first_rank.value != next) return broken(fmt::format("{}: ranks of {} begin at {}, not at {}", placed->job.str(), part.node.str(), part.first_rank.value, next));
+      if (!nodes.insert(part.node).second) return broken(fmt::format("{}: node {} is there twice", placed->job.str(), part.node.str()));
+      if (devices.size() != plan.devices || (!devices.empty() && *devices.rbegin() >= world_.scenario.devices)) return broken(fmt::format("{}: wrong devices on {}", placed->job.str(), part.node.str()));
+      next += part.rank_count;
+    }
+    const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
+    if (next != world_size || nodes.size() != plan.nodes) broken(fmt::format("{}: {} ranks on {} nodes, asked for {} on {}", placed->job.str(), next, nodes.size(), world_size, plan.nodes));
+  }
+};
+
+// A running rank is disturbed only by what the controller has durably asked for. The death of agents and controllers asks for nothing.
+class StopIsExplicit : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "stop-is-explicit"; }
+  void stopping(const Machine& machine, const agent::RunKey& run) override {
+    if (!world_.watch.book().is_broken(run)) broken(fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
+  }
+  void sweeping(const Machine& machine, const agent::RunKey& run) override {
+    if (world_.watch.book().is_broken(run)) return;
+    const auto of_run = machine.of_run(run);
+    const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) { return machine.processes().at(pid).kind == Process::Kind::Worker; });
+    if (minded) broken(fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
+  }
+};
+
+// The controller's half of the same promise: an attempt is broken only for something that truly happened.
+class BrokenForACause : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "broken-for-a-cause"; }
+  void accepted(const core::Event& event, const core::Ledger& before) override {
+    const auto* broke = std::get_if<core::AttemptBroke>(&event.body);
+    if (broke == nullptr) return;
+    const core::JobRecord& job = before.jobs.at(broke->job);
+    const Book& book = world_.watch.book();
+    const JobPlan& plan = world_.scenario.plan(job.spec.name());
+    if (job.cancel_requested) return;
+    if (job.phase == core::JobPhase::Completing && !plan.success_shown) return;
+    const auto truth = book.attempts.find({broke->job, broke->attempt});
+    if (truth != book.attempts.end() && truth->second.harmed) return;
+    if (truth != book.attempts.end()) {
+      for (const auto& [rank, death] : truth->second.deaths) {
+        if (death.cause != DeathCause::Ended) return;
+      }
+    }
+    const core::AttemptRecord& attempt = *job.current();
+    for (const core::NodePart& part : attempt.parts) {
+      if (part.idle()) continue;
+      const NodeName& node = part.placed.node;
+      if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;   // it never came up there
+      if (world_.machine(node).boot() != part.placed.boot_id || !world_.machine(node).on() || before.nodes.at(node).dead) return;
+      const auto struck = book.struck.find(node);
+      const auto durable = book.durable.find(broke->job);
+      if (struck != book.struck.end() && durable != book.durable.end() && struck->second >= durable->second.attempts.at(broke->attempt).placed_at) return;
+      const auto ack = book.last_ack.find(node);
+      const Time silent = world_.timeline.now() - (ack == book.last_ack.end() ? 0 : ack->second);
+      if (silent >= plan.orphan_grace) return;
+    }
+    broken(fmt::format("attempt {} of {} was broken ({}), but no rank has ended badly, no node was struck, no grace is over", broke->attempt.value, broke->job.str(), broke->cause));
+  }
+};
+
+class OrdersMonotone : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "orders-never-older"; }
+  void orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order) override {
+    auto& [highest_epoch, highest] = taken_[machine.name()];
+    if (epoch < highest_epoch || (epoch == highest_epoch && order < highest)) broken(fmt::format("{} took orders older than those it had", machine.name().str()));
+    highest_epoch = std::max(highest_epoch, epoch);
+    highest = order;
+  }
+
+ private:
+  std::map<NodeName, std::pair<Epoch, std::uint64_t>> taken_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Invariant>> fence_invariants(World& world) {
+  std::vector<std::unique_ptr<Invariant>> all;
+  all.push_back(std::make_unique<StartOnce>(world));
+  all.push_back(std::make_unique<DeviceExclusive>(world));
+  all.push_back(std::make_unique<NoStepAfterNext>(world));
+  all.push_back(std::make_unique<NoCheckpointAfterNext>(world));
+  all.push_back(std::make_unique<OneCurrentAttempt>(world));
+  all.push_back(std::make_unique<RanksDense>(world));
+  all.push_back(std::make_unique<StopIsExplicit>(world));
+  all.push_back(std::make_unique<BrokenForACause>(world));
+  all.push_back(std::make_unique<OrdersMonotone>(world));
+  return all;
+}
+
+}  // namespace muster::sim

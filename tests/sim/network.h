@@ -1,0 +1,68 @@
+// The control plane's network: connections between agents and the controller, each two ordered streams. Within one, nothing is lost, doubled or
+// swapped; when it breaks, what is in flight may be lost, or come late, after the messages of the connection that replaced it; and either end may
+// learn of it long after the other.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "muster/v1/agent_service.pb.h"
+#include "tests/sim/machine.h"
+
+namespace muster::sim {
+
+struct Link {
+  ConnectionId id;
+  Machine* machine = nullptr;
+  std::uint64_t agent_life = 0, controller_life = 0;
+  bool agent_open = true, controller_open = true;   // as each end believes
+  struct Direction {
+    Time last = 0;                          // nothing overtakes
+    Time lost_from = kNever;                // what would arrive later is lost
+    Time stalled_until = 0;
+    std::uint64_t in_flight = 0;
+  };
+  Direction up, down;
+};
+using LinkPtr = std::shared_ptr<Link>;
+
+struct Down {
+  v1::ConnectResponse what;
+  std::uint64_t order = 0;                  // of all Orders that ever left, as the harness counts them
+};
+
+class Network {
+ public:
+  explicit Network(World& world) : world_(world) {}
+
+  // Nothing: nobody answers.
+  LinkPtr connect(Machine& machine);
+  void send_up(const LinkPtr& link, v1::ConnectRequest message);
+  void send_down(const LinkPtr& link, std::shared_ptr<const Down> message);
+  // An end closes, or its process dies: the other one learns it, if anything can reach it.
+  void closed_by_agent(const LinkPtr& link);
+  void closed_by_controller(const LinkPtr& link);
+  void machine_off(Machine& machine);
+  [[nodiscard]] bool reachable(const Machine& machine) const;
+  [[nodiscard]] Time delay();
+
+  // --- faults ------------------------------------------------------------------------------------------------------------------------
+  void break_link(Machine& machine);        // in one of the ways above, by chance
+  void stall(Machine& machine, Time until);
+  void partition(Machine& machine, Time until);
+  void heal();
+
+ private:
+  LinkPtr newest(const Machine& machine) const;
+  void tell_agent(const LinkPtr& link, Time after);
+  void tell_controller(const LinkPtr& link, Time after);
+  template <class Deliver>
+  void carry(Link::Direction Link::*direction, const LinkPtr& link, Deliver deliver);
+
+  World& world_;
+  std::uint64_t next_id_ = 1;
+  std::map<NodeName, LinkPtr> newest_;
+  std::map<NodeName, Time> cut_off_;        // until
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,64 @@
+// A run directory as the simulator's disk keeps it: what common/rundir/layout.h says is in there, as values. A wiped or rebooted disk drops whole
+// directories or the end of them; a worker that still holds one writes into nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/core/reconcile.h"
+
+namespace muster::sim {
+
+struct Claim {
+  std::uint64_t pid = 0;                    // 0: the agent's "never start this"
+  BootId boot;
+};
+struct Lease {
+  BootTime until{};
+  BootId boot;
+};
+
+struct WorkerEvent {
+  enum class Kind { RankStarted, Started, StartFailed, Exited, StopRequested, Swept };
+  Kind kind{};
+  WallTime at{};
+  std::uint32_t rank = 0;
+  std::uint64_t pid = 0;
+  std::int32_t code = 0, signal = 0;
+  bool stop_requested = false;
+  bool orphaned = false;                    // of a StopRequested
+};
+
+struct AgentMark {
+  enum class Kind { Refused, Swept, FirstStep };
+  Kind kind{};
+  WallTime at{};
+  v1::StartFailure why{};
+  std::string text;
+  std::int64_t step = 0;
+};
+
+struct RunDir {
+  std::optional<v1::NodeLaunch> launch;     // the launch record
+  BootId launch_boot;
+  std::optional<Claim> claim;
+  std::optional<Lease> lease;
+  std::vector<WorkerEvent> events;
+  std::vector<AgentMark> marks;
+};
+
+struct Identity {
+  InstanceId instance;
+  Epoch highest_epoch;
+  JournalIndex acked;
+};
+
+struct Disk {
+  std::optional<Identity> identity;
+  std::map<agent::RunKey, std::shared_ptr<RunDir>> runs;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,90 @@
+#include "tests/sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+
+namespace muster::sim {
+namespace {
+
+void set(google::protobuf::Duration& to, Time from) {
+  to.set_seconds(from / kSecond);
+  to.set_nanos(static_cast<std::int32_t>(from % kSecond));
+}
+
+JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
+  JobPlan plan;
+  plan.name = fmt::format("job-{}", number);
+  plan.nodes = static_cast<std::uint32_t>(rng.between(1, std::max<std::int64_t>(1, scenario.nodes - (rng.percent(60) ? 1 : 0))));
+  plan.devices = static_cast<std::uint32_t>(rng.between(1, scenario.devices));
+  plan.lockstep = rng.percent(60);
+  plan.once = rng.one_in(12);
+  plan.total_steps = rng.one_in(6) ? 0 : rng.between(4, 40);
+  plan.step_time = rng.between(100 * kMillisecond, 1'500 * kMillisecond);
+  plan.checkpoint_every = rng.one_in(5) ? 0 : rng.between(2, 8);
+  plan.save_time = rng.between(20 * kMillisecond, 1'500 * kMillisecond);
+  if (plan.total_steps > 0 && rng.one_in(7)) plan.error_at = rng.between(1, plan.total_steps);
+  if (rng.one_in(4)) plan.flaky = static_cast<std::uint64_t>(rng.between(20, 150));
+  plan.launch_fails = rng.one_in(25);
+  plan.peers_notice = rng.percent(60);
+  plan.success_shown = !rng.one_in(5);
+  plan.term_delay = rng.one_in(4) ? kNever : rng.between(2 * kMillisecond, 2'500 * kMillisecond);
+  plan.leaves_children = rng.percent(40);
+  plan.stop_grace = rng.between(0, 4) * kSecond;
+  plan.orphan_grace = rng.between(6, 30) * kSecond;
+  plan.submit_at = rng.skewed(0, scenario.storm_until);
+  if (rng.one_in(5)) plan.cancel_at = plan.submit_at + rng.skewed(0, scenario.storm_until);
+
+  v1::JobSpec& spec = plan.spec;
+  spec.set_name(plan.name);
+  spec.set_engine(plan.lockstep ? "torch" : "command");
+  spec.mutable_launch()->set_per(plan.once ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK);
+  spec.mutable_launch()->add_run("/bin/train");
+  spec.mutable_launch()->set_lockstep(plan.lockstep);
+  spec.mutable_resources()->set_nodes(plan.nodes);
+  spec.mutable_resources()->set_devices(plan.devices);
+  spec.mutable_resources()->set_type("cpu");
+  spec.mutable_network()->set_interface("auto");
+  spec.mutable_checkpoint()->set_layout(plan.checkpoint_every > 0 ? "megatron" : "none");
+  spec.mutable_resume()->set_enabled(!rng.one_in(6));
+  if (rng.percent(25)) {
+    spec.mutable_success()->set_regex("training done");
+  } else {
+    spec.mutable_success()->set_exit0(true);
+  }
+  spec.mutable_recovery()->set_max_restarts(static_cast<std::uint32_t>(rng.between(2, 12)));
+  set(*spec.mutable_recovery()->mutable_window(), rng.one_in(3) ? 30 * kSecond : 24 * 60 * kMinute);
+  set(*spec.mutable_recovery()->mutable_orphan_grace(), plan.orphan_grace);
+  set(*spec.mutable_recovery()->mutable_stop_grace(), plan.stop_grace);
+  spec.set_output_dir("/out/" + plan.name);
+  return plan;
+}
+
+}  // namespace
+
+const JobPlan& Scenario::plan(const std::string& name) const {
+  const auto found = std::ranges::find(jobs, name, &JobPlan::name);
+  MUSTER_ASSERT(found != jobs.end(), "every job of a history has a plan");
+  return *found;
+}
+
+Scenario make_scenario(const Knobs& knobs, Rng& rng) {
+  Scenario scenario;
+  scenario.seed = knobs.seed;
+  scenario.steps_max = knobs.steps_max;
+  scenario.nodes = static_cast<std::uint32_t>(rng.between(2, 4));
+  scenario.devices = static_cast<std::uint32_t>(rng.between(1, 3));
+  if (knobs.nodes) scenario.nodes = *knobs.nodes;
+  auto jobs = static_cast<std::uint32_t>(rng.between(1, 5));
+  if (knobs.jobs) jobs = *knobs.jobs;
+  scenario.storm_until = rng.between(20, 100) * kSecond;
+  scenario.fault_gap = rng.between(800, 6'000) * kMillisecond;
+  scenario.archive_after = rng.one_in(3) ? rng.between(0, 20) * kSecond : 10 * kMinute;
+  scenario.slow_network = rng.one_in(5);
+  for (std::uint32_t number = 1; number <= jobs; ++number) scenario.jobs.push_back(make_plan(scenario, number, rng));
+  return scenario;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,188 @@
+#include "tests/sim/storm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/sim/agent_model.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+namespace {
+constexpr Time kAfterStorm = 60 * kMinute;   // longer than any budget of restarts, grace and steps of a plan takes
+}
+
+void Storm::begin() {
+  world_.timeline.at(world_.scenario.storm_until, [this] { calm(); });
+  next();
+}
+
+void Storm::next() {
+  world_.timeline.after(world_.rng.skewed(0, 2 * world_.scenario.fault_gap), [this] {
+    if (calm_) return;
+    strike();
+    next();
+  });
+}
+
+void Storm::strike() {
+  Rng& rng = world_.rng;
+  Machine& machine = *rng.pick(world_.machines);
+  const Time now = world_.timeline.now();
+  switch (rng.below(31)) {
+    case 0: case 1: case 2: case 3: return world_.network.break_link(machine);
+    case 4: case 5: return world_.network.stall(machine, now + rng.between(500, 12'000) * kMillisecond);
+    case 6: case 7: return world_.network.partition(machine, now + rng.between(1, rng.one_in(3) ? 70 : 15) * kSecond);
+    case 8: case 9: case 10: return agent_crash(machine);
+    case 11: case 12: return agent_pause(machine);
+    case 13: case 14: case 15: case 16: case 17: case 18: return controller_crash();
+    case 19: return controller_pause();
+    case 20: case 21:
+      return world_.controller.slow_disk_until(now + rng.between(1, 10) * kSecond);
+    case 22: case 23: return kill_one(machine, Process::Kind::Worker);
+    case 24: case 25: return kill_one(machine, Process::Kind::Rank);
+    case 26: case 27: return reboot(machine);
+    case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
+    case 29: return wipe(machine);
+    default: return clock_jump(machine);
+  }
+}
+
+void Storm::restart_agent(Machine& machine, Time after) {
+  world_.timeline.after(after, [&machine] { machine.agent().launch(); });
+}
+
+void Storm::agent_died(Machine& machine) {
+  world_.coverage.hit(Fault::AgentCrash);
+  restart_agent(machine, world_.rng.skewed(50 * kMillisecond, world_.rng.one_in(8) ? 60 * kSecond : 6 * kSecond));
+}
+
+void Storm::agent_crash(Machine& machine) {
+  if (!machine.agent().alive()) return;
+  if (world_.rng.percent(50)) return machine.agent().crash_after_effects(world_.rng.below(3));
+  agent_died(machine);
+  machine.agent().crash();
+}
+
+void Storm::agent_pause(Machine& machine) {
+  if (!machine.agent().alive() || machine.agent().paused()) return;
+  world_.coverage.hit(Fault::AgentPause);
+  machine.agent().pause();
+  world_.timeline.after(world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond, [&machine, life = machine.agent().life()] {
+    if (machine.agent().life() == life) machine.agent().resume();
+  });
+}
+
+void Storm::controller_died() {
+  world_.timeline.after(world_.rng.skewed(20 * kMillisecond, world_.rng.one_in(12) ? 70 * kSecond : 5 * kSecond), [this] { world_.controller.launch(); });
+}
+
+void Storm::controller_crash() {
+  if (!world_.controller.listening()) return;
+  switch (world_.rng.below(4)) {
+    case 0:
+      world_.coverage.hit(Fault::ControllerCrashIdle);
+      controller_died();
+      return world_.controller.crash();
+    case 1: return world_.controller.crash_in_batch(CrashPoint::BeforeSync);
+    case 2: return world_.controller.crash_in_batch(CrashPoint::InSync);
+    default: return world_.controller.crash_in_batch(CrashPoint::AfterSync);
+  }
+}
+
+void Storm::controller_pause() {
+  if (!world_.controller.alive() || world_.controller.paused()) return;
+  world_.coverage.hit(Fault::ControllerPause);
+  world_.controller.pause();
+  world_.timeline.after(world_.rng.between(100, 15'000) * kMillisecond, [this, life = world_.controller.life()] {
+    if (world_.controller.life() == life) world_.controller.resume();
+  });
+}
+
+void Storm::kill_one(Machine& machine, Process::Kind kind) {
+  std::vector<std::uint64_t> victims;
+  for (const auto& [pid, process] : machine.processes()) {
+    if (process.kind == kind) victims.push_back(pid);
+  }
+  if (victims.empty()) return;
+  const std::uint64_t pid = world_.rng.pick(victims);
+  world_.coverage.hit(kind == Process::Kind::Worker ? Fault::WorkerKill : Fault::RankKill);
+  world_.watch.harmed(machine.processes().at(pid).run);
+  machine.end(pid, -1, 9, DeathCause::Killed);
+}
+
+void Storm::reboot(Machine& machine) {
+  if (!machine.on()) return;
+  const bool lose_files = world_.rng.percent(50);
+  world_.coverage.hit(lose_files ? Fault::RebootLosingFiles : Fault::Reboot);
+  world_.say([&] { return fmt::format("{}: reboots{}", machine.name().str(), lose_files ? ", unsynced files are gone" : ""); });
+  machine.power_off(lose_files);
+  world_.watch.struck(machine.name());
+  world_.timeline.after(world_.rng.between(500, 20'000) * kMillisecond, [this, &machine] {
+    if (!gone_for_ever_.contains(machine.name())) machine.power_on();
+  });
+}
+
+void Storm::node_gone(Machine& machine) {
+  if (!machine.on()) return;
+  world_.coverage.hit(Fault::NodeGone);
+  world_.say([&] { return fmt::format("{}: is gone", machine.name().str()); });
+  machine.power_off(world_.rng.percent(50));
+  world_.watch.struck(machine.name());
+  if (gone_for_ever_.empty() && world_.scenario.nodes > 2 && world_.rng.percent(40)) {
+    gone_for_ever_.insert(machine.name());
+    return;
+  }
+  world_.timeline.after(world_.rng.between(40, 120) * kSecond, [&machine] { machine.power_on(); });
+}
+
+void Storm::wipe(Machine& machine) {
+  if (!machine.on()) return;
+  world_.coverage.hit(Fault::WipedState);
+  world_.say([&] { return fmt::format("{}: the agent's state directory is wiped", machine.name().str()); });
+  machine.agent().crash();
+  machine.wipe_state();
+  world_.watch.struck(machine.name());
+  restart_agent(machine, world_.rng.skewed(50 * kMillisecond, 8 * kSecond));
+}
+
+void Storm::clock_jump(Machine& machine) {
+  world_.coverage.hit(Fault::ClockJump);
+  const Time by = world_.rng.between(-3'600, 3'600) * kSecond / (world_.rng.one_in(2) ? 60 : 1);
+  if (world_.rng.percent(50)) return machine.jump_wall_clock(by);
+  world_.controller.jump_wall_clock(by);
+}
+
+void Storm::calm() {
+  calm_ = true;
+  world_.say([] { return std::string("the storm is over"); });
+  world_.network.heal();
+  world_.controller.crash_in_batch(CrashPoint::None);
+  world_.controller.slow_disk_until(0);
+  if (world_.controller.paused()) world_.controller.resume();
+  world_.controller.launch();
+  for (const auto& machine : world_.machines) {
+    if (gone_for_ever_.contains(machine->name())) continue;
+    machine->power_on();
+    machine->agent().crash_after_effects(UINT64_MAX);
+    if (machine->agent().paused()) machine->agent().resume();
+    machine->agent().launch();
+  }
+  deadline_ = world_.timeline.now() + kAfterStorm;
+  world_.timeline.after(20 * kSecond, [this] {
+    for (const NodeName& node : gone_for_ever_) world_.client.declare_dead(node);
+    world_.client.cancel_wider_than(world_.scenario.nodes - static_cast<std::uint32_t>(gone_for_ever_.size()));
+  });
+  look_for_the_end();
+}
+
+void Storm::look_for_the_end() {
+  const bool quiet = std::ranges::all_of(world_.machines, [](const auto& machine) { return machine->processes().empty(); });
+  if ((quiet && world_.client.done()) || world_.timeline.now() >= deadline_) {
+    over_ = true;
+    return;
+  }
+  world_.timeline.after(kSecond, [this] { look_for_the_end(); });
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,43 @@
+// What goes wrong, and when it stops. For a while faults come by chance, of every kind; then everything that can is mended, and what remains of the
+// history has to come to its end by itself.
+#pragma once
+
+#include <set>
+
+#include "tests/sim/coverage.h"
+#include "tests/sim/machine.h"
+
+namespace muster::sim {
+
+class Storm {
+ public:
+  explicit Storm(World& world) : world_(world) {}
+  void begin();
+  [[nodiscard]] bool over() const { return over_; }
+  // Deaths that came as planned, in the middle of something: who restarts daemons must know.
+  void agent_died(Machine& machine);
+  void controller_died();
+
+ private:
+  void next();
+  void strike();
+  void agent_crash(Machine& machine);
+  void agent_pause(Machine& machine);
+  void controller_crash();
+  void controller_pause();
+  void kill_one(Machine& machine, Process::Kind kind);
+  void reboot(Machine& machine);
+  void node_gone(Machine& machine);
+  void wipe(Machine& machine);
+  void clock_jump(Machine& machine);
+  void restart_agent(Machine& machine, Time after);
+  void calm();
+  void look_for_the_end();
+
+  World& world_;
+  bool calm_ = false, over_ = false;
+  std::set<NodeName> gone_for_ever_;
+  Time deadline_ = kNever;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,57 @@
+#include "tests/sim/world.h"
+
+#include "tests/sim/agent_model.h"
+
+namespace muster::sim {
+
+std::string describe(const agent::RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
+
+std::string describe(const Process& process) {
+  switch (process.kind) {
+    case Process::Kind::Worker: return fmt::format("worker {}", process.pid);
+    case Process::Kind::Rank: return fmt::format("rank {} (pid {})", process.rank, process.pid);
+    case Process::Kind::Child: return fmt::format("child {} of rank {}", process.pid, process.rank);
+  }
+  return "?";
+}
+
+World::World(const Knobs& knobs, Mutant broken, bool tell)
+    : rng(knobs.seed * 0x9E3779B97F4A7C15ULL + 1),
+      scenario(make_scenario(knobs, rng)),
+      mutant(broken),
+      trace(tell),
+      watch(*this),
+      network(*this),
+      training(*this),
+      controller(*this),
+      client(*this),
+      storm(*this) {
+  for (std::uint32_t number = 1; number <= scenario.nodes; ++number) {
+    machines.push_back(std::make_unique<Machine>(*this, NodeName("n" + std::to_string(number)), scenario.devices));
+  }
+}
+
+Machine& World::machine(const NodeName& name) {
+  for (const auto& machine : machines) {
+    if (machine->name() == name) return *machine;
+  }
+  MUSTER_ASSERT(false, "every node of a history has a machine");
+}
+
+void World::print(const std::string& text) const { fmt::print("{:>11.6f} {}\n", static_cast<double>(timeline.now()) / static_cast<double>(kSecond), text); }
+
+History World::run() {
+  History history{.seed = scenario.seed};
+  controller.launch();
+  for (const auto& machine : machines) machine->agent().launch();
+  client.begin();
+  storm.begin();
+  while (!watch.violation() && !storm.over() && history.deeds < scenario.steps_max && timeline.step()) ++history.deeds;
+  if (!watch.violation()) watch.finish();
+  history.lasted = timeline.now();
+  history.violation = watch.violation();
+  history.coverage = coverage;
+  return history;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""House rules that a machine can hold. Each rule has a reason; a rule without one may be deleted.
+
+  layers     an include may only follow a DEPS arrow of CMake (one target a folder), and the arrows have no cycle
+  pure       controller/core, agent/core and common/engine see the standard library, protobuf messages and each other's base: no I/O
+  banned     calls that have a better replacement here, named in the message
+  headers    #pragma once, and an opening comment that says what the header owns
+  words      unfinished work does not land
+  paths      nothing holds a path of the machine it was written on
+
+Usage: tests/tidy/tidy.py [ROOT]; prints `file:line: rule: message`, exits 1 when there is any.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]).resolve()
+ROOMS = ("common", "controller", "agent", "worker", "client")
+problems = []
+
+
+def problem(path, line, rule, message):
+    problems.append(f"{path.relative_to(ROOT)}:{line}: {rule}: {message}")
+
+
+def tracked():
+    """Files of the checkout: what git tracks or would track; without git, all but build folders."""
+    try:
+        out = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
+        names = out.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "build" not in p.relative_to(ROOT).parts[:1]]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+FILES = tracked()
+SOURCES = [p for p in FILES if p.suffix in (".h", ".cc")]
+PRODUCT = [p for p in SOURCES if p.relative_to(ROOT).parts[0] in ROOMS]
+
+# --- layers ---------------------------------------------------------------------------------------------------------
+deps, folder_of = {}, {}
+for cmake in FILES:
+    if cmake.name != "CMakeLists.txt" or cmake.relative_to(ROOT).parts[0] not in ROOMS:
+        continue
+    folder = str(cmake.parent.relative_to(ROOT))
+    for name, rest in re.findall(r"muster_library\(\s*(\S+)([^)]*)\)", cmake.read_text()):
+        folder_of[name] = folder
+        found = re.search(r"DEPS\s+(.*?)(?:\bPCH\b|$)", rest, re.S)
+        deps[folder] = found.group(1).split() if found else []
+
+
+def reach(folder, seen=None):
+    """Folders that `folder` may include from: along the arrows, transitively."""
+    seen = set() if seen is None else seen
+    for target in deps.get(folder, []):
+        other = folder_of.get(target)
+        if other and other not in seen:
+            seen.add(other)
+            reach(other, seen)
+    return seen
+
+
+allowed = {folder: reach(folder) | {folder} for folder in deps}
+for folder in deps:
+    if folder in reach(folder):
+        problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{folder}' depends on itself in a circle")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
+for path in PRODUCT:
+    folder = str(path.parent.relative_to(ROOT))
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match or match[1] == "<":
+            continue
+        target = match[2]
+        room = target.split("/")[0]
+        if room in ROOMS:
+            other = str(pathlib.PurePosixPath(target).parent)
+            if other not in allowed.get(folder, set()):
+                problem(path, number, "layers", f"'{folder}' has no DEPS arrow to '{other}'")
+        elif target.startswith("tests/"):
+            problem(path, number, "layers", "the product never includes a test")
+
+# Rooms that must not know each other, whatever CMake says.
+for one, other in (("controller", "agent"), ("agent", "worker"), ("agent", "controller"), ("worker", "agent"), ("client", "agent"), ("client", "controller"), ("common", "controller"), ("common", "agent")):
+    for folder, seen in allowed.items():
+        if folder.split("/")[0] == one and any(s.split("/")[0] == other for s in seen):
+            problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{one}' must not depend on '{other}'")
+
+# --- pure -----------------------------------------------------------------------------------------------------------
+PURE = ("controller/core", "agent/core", "common/engine")
+IMPURE = re.compile(r"boost|grpc|yaml-cpp|spdlog|sqlite|<(fstream|iostream|filesystem|thread|mutex|random|future|condition_variable|unistd\.h|sys/|fcntl\.h|time\.h|ctime)")
+IMPURE_CALL = re.compile(r"\b(system_clock::now|steady_clock::now|getenv|system_clock\(\)|std::rand|random_device|clock_gettime|::open\(|fopen|printf)\b")
+for path in PRODUCT:
+    if str(path.parent.relative_to(ROOT)) not in PURE:
+        continue
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if INCLUDE.match(line) and IMPURE.search(line):
+            problem(path, number, "pure", "a core stops at values: no I/O, no clock, no thread")
+        if IMPURE_CALL.search(line.split("//")[0]):
+            problem(path, number, "pure", "a core is handed its clock and chance")
+
+# --- banned ---------------------------------------------------------------------------------------------------------
+BANNED = [
+    (re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\("), "wait for an event with a deadline (pidfd, epoll, timer)", ()),
+    (re.compile(r"(?<![\w.>:])(::)?v?fork\s*\("), "daemons posix_spawn (common/process/spawn.h): gRPC must not be forked without exec", ("worker/",)),
+    (re.compile(r"(?<![\w.>:])(std::)?system\s*\("), "posix_spawn with an argv: no shell", ()),
+    (re.compile(r"\b(sprintf|strcpy|strcat|gets)\s*\("), "fmt, std::string", ()),
+    (re.compile(r"(?<![\w.>:])(std::)?rand\s*\("), "std::mt19937 with a named seed", ()),
+    (re.compile(r"\bstd::endl\b"), "'\\n'", ()),
+    (re.compile(r"(?<![\w.>:])::kill\s*\(\s*[a-z_]*pid"), "a pidfd whose start time was checked (common/process/pidfd.h)", ("worker/", "common/process/", "tests/")),
+    (re.compile(r"\busing namespace std\b"), "names spelled out", ()),
+    (re.compile(r"\bdefault\s*:"), "switch without default: a new kind must break the build where it is to be handled", ("tests/", "client/", "common/spec/", "worker/", "common/io", "common/process", "common/rpc", "common/engine", "agent/watch", "controller/logs", "controller/journal")),
+]
+for path in SOURCES:
+    name = str(path.relative_to(ROOT))
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        code = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line).split("//")[0]
+        if "tidy: allow" in line:
+            continue
+        for pattern, instead, where in BANNED:
+            if pattern.search(code) and not any(name.startswith(prefix) for prefix in where):
+                problem(path, number, "banned", f"'{pattern.search(code).group(0).strip()}': use {instead}")
+
+# --- headers --------------------------------------------------------------------------------------------------------
+for path in PRODUCT:
+    if path.suffix != ".h":
+        continue
+    lines = path.read_text().splitlines()
+    if "#pragma once" not in lines:
+        problem(path, 1, "headers", "no #pragma once")
+    if not lines or not lines[0].startswith("//"):
+        problem(path, 1, "headers", "opens without saying what it owns and promises")
+
+# --- words and paths ------------------------------------------------------------------------------------------------
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")
+MACHINE = re.compile(r"/work/(main|shared)|/root/|/tmp/h/")
+for path in FILES:
+    if path.suffix not in (".h", ".cc", ".py", ".md", ".sh", ".yaml", ".txt", ".cmake", ".proto", ".json", "") or path == pathlib.Path(__file__).resolve():
+        continue
+    try:
+        text = path.read_text()
+    except UnicodeDecodeError:
+        continue
+    for number, line in enumerate(text.splitlines(), 1):
+        if UNFINISHED.search(line):
+            problem(path, number, "words", "unfinished work: finish it, or write an issue")
+        if MACHINE.search(line):
+            problem(path, number, "paths", "a path of one machine")
+
+for line in problems:
+    print(line)
+print(f"tidy: {len(SOURCES)} sources, {len(problems)} problems", file=sys.stderr)
+sys.exit(1 if problems else 0)

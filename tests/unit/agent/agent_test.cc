@@ -1,0 +1,348 @@
+// The whole agent in this process: real worker, real ranks, real files, a fake controller on a unix socket.
+#include <signal.h>
+
+#include "agent/loop.h"
+#include "common/log/log.h"
+#include "common/rpc/channel.h"
+#include "tests/unit/agent_host/support.h"
+#include "tests/unit/agent_link/fake_controller.h"
+
+namespace muster::agent {
+namespace {
+
+// What the fake wants of the node, changed by tests; told to every stream at its Hello and when it changes (the next request's answer carries it).
+class Wishes {
+ public:
+  std::optional<grpc::Status> answer(FakeController::Stream& stream, const v1::ConnectRequest& request) {
+    const std::lock_guard lock(mutex_);
+    if (request.has_hello()) {
+      if (refusal_) return refusal_;
+      v1::ConnectResponse welcome = welcome_message(cluster_, epoch_);
+      welcome.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
+      welcome.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
+      stream.Write(welcome);
+      tell(stream);
+    } else if (request.has_facts()) {
+      v1::ConnectResponse response;
+      index_ += static_cast<std::uint64_t>(request.facts().facts_size());
+      response.mutable_fact_ack()->set_sequence(request.facts().sequence());
+      response.mutable_fact_ack()->set_index(index_);
+      stream.Write(response);
+    } else if (acks_pulses_) {
+      v1::ConnectResponse response;
+      response.mutable_pulse_ack()->set_number(request.pulse().number());
+      response.mutable_pulse_ack()->set_epoch(epoch_);
+      stream.Write(response);
+    }
+    if (changed_ && !request.has_hello()) tell(stream);
+    return std::nullopt;
+  }
+  void want(const v1::Order& order, const std::string& cluster = "c-test", std::uint64_t epoch = 1) {
+    const std::lock_guard lock(mutex_);
+    orders_.Clear();
+    *orders_.add_orders() = order;
+    orders_.set_cluster_id(cluster);
+    orders_.set_epoch(epoch);
+    changed_ = true;
+  }
+  void refuse(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = status;
+  }
+  void stop_acks() {
+    const std::lock_guard lock(mutex_);
+    acks_pulses_ = false;
+  }
+  void be(const std::string& cluster, std::uint64_t epoch) {
+    const std::lock_guard lock(mutex_);
+    cluster_ = cluster;
+    epoch_ = epoch;
+  }
+
+ private:
+  void tell(FakeController::Stream& stream) {
+    v1::ConnectResponse response;
+    *response.mutable_orders() = orders_;
+    if (orders_.cluster_id().empty()) {
+      response.mutable_orders()->set_cluster_id(cluster_);
+      response.mutable_orders()->set_epoch(epoch_);
+    }
+    stream.Write(response);
+    changed_ = false;
+  }
+  std::mutex mutex_;
+  v1::Orders orders_;
+  std::string cluster_ = "c-test";
+  std::uint64_t epoch_ = 1, index_ = 0;
+  bool changed_ = false, acks_pulses_ = true;
+  std::optional<grpc::Status> refusal_;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() {
+    static const auto logging = log::set_up({.daemon = "test", .level = "off"});
+    EXPECT_TRUE(logging);
+    address_ = "unix:" + (dir_.path() / "s").string();
+    controller_ = std::make_unique<FakeController>(
+        address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) { return wishes_.answer(stream, request); });
+  }
+  ~AgentTest() override {
+    leave();
+    controller_.reset();
+    EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000));
+  }
+  void begin() {
+    auto state = StateDir::open(dir_.path() / "state");
+    ASSERT_TRUE(state) << state.error().message;
+    instance_ = state->identity().instance;
+    loop_ = std::make_unique<async::Loop>("test-agent");
+    AgentOptions options{.host = {.layout = state->layout(),
+                                  .self = {.instance = instance_, .boot_id = *process::boot_id()},
+                                  .node = kNode,
+                                  .worker = worker_binary(),
+                                  .devices = {0, 1, 2, 3},
+                                  .min_free_bytes = 1},
+                         .version = "test",
+                         .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; },
+                         .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); }};
+    agent_ = std::make_unique<Agent>(*loop_, std::move(*state), std::move(options));
+    auto started = agent_->start();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+  void leave() {
+    if (!agent_) return;
+    agent_->stop();
+    loop_->stop();
+    agent_.reset();
+    loop_.reset();
+  }
+  v1::Order run_order(const std::string& script, std::uint32_t ranks = 1) {
+    v1::Order order;
+    order.set_job_id(kRun.first.str());
+    order.set_attempt(kRun.second.value);
+    *order.mutable_run() = shell_launch(dir_.path(), script, ranks);
+    order.mutable_run()->set_instance(instance_.str());
+    order.mutable_run()->mutable_watching()->set_grammar("none");
+    order.mutable_run()->mutable_watching()->set_layout("none");
+    return order;
+  }
+  static v1::Order stop_order() {
+    v1::Order order;
+    order.set_job_id(kRun.first.str());
+    order.set_attempt(kRun.second.value);
+    order.mutable_stop();
+    return order;
+  }
+  std::optional<v1::Fact> fact(v1::Fact::WhatCase what) {
+    auto request = controller_->wait_for([&](const v1::ConnectRequest& heard) {
+      return heard.has_facts() && std::ranges::any_of(heard.facts().facts(), [&](const v1::Fact& one) { return one.what_case() == what; });
+    });
+    if (!request) return std::nullopt;
+    return *std::ranges::find_if(request->facts().facts(), [&](const v1::Fact& one) { return one.what_case() == what; });
+  }
+  [[nodiscard]] std::filesystem::path run_dir() const { return rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second); }
+
+  TempDir dir_;
+  std::string address_;
+  Wishes wishes_;
+  std::unique_ptr<FakeController> controller_;
+  InstanceId instance_;
+  std::unique_ptr<async::Loop> loop_;
+  std::unique_ptr<Agent> agent_;
+  std::promise<std::string> permanent_;
+};
+
+TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
+  begin();
+  wishes_.want(run_order("echo 'RuntimeError: boom' >&2; exit 3", 2));
+  const auto started = fact(v1::Fact::kStarted);
+  ASSERT_TRUE(started);
+  EXPECT_EQ(started->started().pids_size(), 2);
+  const auto exited = fact(v1::Fact::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->exited().code(), 3);
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+  // The fold of what was heard: each fact once, in an order that makes sense, sequence numbers without holes.
+  std::uint64_t sequence = 0;
+  std::multiset<int> kinds;
+  bool swept = false;
+  for (const auto& request : controller_->heard()) {
+    for (const auto& one : request.facts().facts()) {
+      EXPECT_FALSE(swept) << "nothing comes after swept";
+      kinds.insert(one.what_case());
+      swept = one.has_swept();
+    }
+    sequence += static_cast<std::uint64_t>(request.facts().facts_size());
+    if (request.has_facts()) {
+      EXPECT_EQ(request.facts().sequence(), sequence);
+    }
+  }
+  EXPECT_EQ(kinds, (std::multiset<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
+}
+
+TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
+  begin();
+  wishes_.want(run_order("echo 'ValueError: bad'; exit 1"));
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+  const auto told = [&] {
+    std::vector<std::string> facts;
+    for (const auto& request : controller_->heard()) {
+      for (const auto& one : request.facts().facts()) facts.push_back(one.SerializeAsString());
+    }
+    return facts;
+  };
+  const auto first = told();
+  leave();
+  begin();
+  ASSERT_TRUE(controller_->wait_for(
+      [](const v1::ConnectRequest& heard) { return heard.has_hello() && heard.hello().held_size() == 1 && heard.hello().held(0).swept(); }));
+  // The facts of the second life are one message, sent with its Welcome.
+  std::size_t facts = 0;
+  ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
+    facts += static_cast<std::size_t>(heard.facts().facts_size());
+    return facts == 2 * first.size();
+  }));
+  const auto all = told();
+  EXPECT_EQ(std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(first.size()), all.end()), first);
+}
+
+TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
+  begin();
+  wishes_.want(run_order("exec sleep 1000"));
+  const auto started = fact(v1::Fact::kStarted);
+  ASSERT_TRUE(started);
+  const auto rank = static_cast<pid_t>(started->started().pids(0));
+  const process::ProcessId before = process::identify(rank).value();
+  leave();
+  EXPECT_EQ(process::identify(rank).value(), before);
+  begin();
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_hello() && heard.hello().held_size() == 1; }));
+  EXPECT_EQ(process::identify(rank).value(), before);
+  wishes_.want(stop_order());
+  const auto exited = fact(v1::Fact::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_TRUE(exited->exited().stop_requested());
+  const auto swept = fact(v1::Fact::kSwept);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(swept->swept().reason(), "stopped");
+}
+
+TEST_F(AgentTest, StopBeforeRunNeverStarts) {
+  begin();
+  wishes_.want(stop_order());
+  const auto swept = fact(v1::Fact::kSwept);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(swept->swept().reason(), "never started");
+  wishes_.want(run_order("touch ran"));
+  v1::Order forget = stop_order();
+  forget.mutable_forget();
+  // The run order has been obeyed (by nothing) when a later order has: its answer travels behind it.
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 4; }));
+  wishes_.want(forget);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int pulses = 4;
+  while (std::filesystem::exists(run_dir()) && std::chrono::steady_clock::now() < deadline) {
+    ++pulses;
+    controller_->wait_for([n = 0, pulses](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == pulses; });
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
+}
+
+TEST_F(AgentTest, MissingScriptIsAStartFailureWithItsSentence) {
+  begin();
+  v1::Order order = run_order("x");
+  order.mutable_run()->mutable_ranks(0)->clear_argv();
+  order.mutable_run()->mutable_ranks(0)->add_argv("sh");
+  order.mutable_run()->mutable_ranks(0)->add_argv("missing.sh");
+  wishes_.want(order);
+  const auto failed = fact(v1::Fact::kStartFailed);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->start_failed().why(), v1::START_FAILURE_LAUNCH);
+  EXPECT_NE(failed->start_failed().text().find("missing.sh"), std::string::npos);
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+}
+
+TEST_F(AgentTest, KilledWorkerEndsSwept) {
+  begin();
+  wishes_.want(run_order("exec sleep 1000", 2));
+  const auto started = fact(v1::Fact::kStarted);
+  ASSERT_TRUE(started);
+  ::kill(static_cast<pid_t>(started->started().worker_pid()), SIGKILL);
+  const auto swept = fact(v1::Fact::kSwept);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(swept->swept().reason(), "worker died");
+  const auto lost = fact(v1::Fact::kExited);
+  ASSERT_TRUE(lost);
+  EXPECT_TRUE(lost->exited().lost());
+  EXPECT_EQ(living(), 0U);
+}
+
+TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
+  begin();
+  v1::Order order = run_order("if [ $RANK = 0 ]; then echo training done; exit 0; fi; echo 'ValueError: bad batch' >&2; exit 1", 2);
+  order.mutable_run()->mutable_watching()->set_success_regex("training done");
+  wishes_.want(order);
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+  std::map<std::uint32_t, v1::RankExited> exits;
+  for (const auto& request : controller_->heard()) {
+    for (const auto& one : request.facts().facts()) {
+      if (one.has_exited()) exits[one.exited().rank()] = one.exited();
+    }
+  }
+  EXPECT_TRUE(exits.at(0).success_seen());
+  EXPECT_FALSE(exits.at(1).success_seen());
+  EXPECT_NE(exits.at(1).evidence().find("ValueError: bad batch"), std::string::npos);
+}
+
+TEST_F(AgentTest, GraceEndsWhenPulsesAreNoLongerAcknowledged) {
+  begin();
+  v1::Order order = run_order("exec sleep 1000");
+  order.mutable_run()->mutable_orphan_grace()->set_seconds(2);
+  wishes_.want(order);
+  const auto started = fact(v1::Fact::kStarted);
+  ASSERT_TRUE(started);
+  // Pulses for three seconds: without renewal the two of the grace would be over.
+  const std::int64_t begin = started->at().seconds();
+  ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) { return heard.has_pulse() && heard.pulse().sent_at().seconds() >= begin + 4; }));
+  EXPECT_GT(living(), 0U);
+  wishes_.stop_acks();
+  const auto swept = fact(v1::Fact::kSwept);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(swept->swept().reason(), "orphaned");
+}
+
+TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
+  wishes_.be("c-test", 5);
+  begin();
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  wishes_.want(run_order("touch ran"), "c-test", 4);
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 3; }));
+  wishes_.want(run_order("touch ran"), "c-other", 5);
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 5; }));
+  EXPECT_FALSE(std::filesystem::exists(run_dir()));
+  // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's answer.
+  leave();
+  wishes_.be("c-test", 4);
+  begin();
+  const auto hello = controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_hello() && ++n == 2; });
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->hello().highest_epoch(), 5U);
+  EXPECT_EQ(hello->hello().cluster_id(), "c-test");
+}
+
+TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
+  begin();
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  leave();
+  const std::string text = "connecting node 'n1': it belongs to cluster 'c-test', this is 'c-2'; give the agent another state directory to move it here";
+  wishes_.refuse({grpc::StatusCode::FAILED_PRECONDITION, text});
+  begin();
+  auto permanent = permanent_.get_future();
+  ASSERT_EQ(permanent.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(permanent.get(), text);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,81 @@
+#include "agent/outbox.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
+
+v1::Fact started() {
+  v1::Fact fact;
+  fact.mutable_started();
+  return fact;
+}
+v1::Fact exited(std::uint32_t rank, int code, bool stop_requested = false) {
+  v1::Fact fact;
+  fact.mutable_exited()->set_rank(rank);
+  fact.mutable_exited()->set_code(code);
+  fact.mutable_exited()->set_stop_requested(stop_requested);
+  return fact;
+}
+v1::Fact swept() {
+  v1::Fact fact;
+  fact.mutable_swept();
+  return fact;
+}
+const Outbox::Ready kAll = [](const v1::RankExited&) { return true; };
+
+TEST(Outbox, EachFactOnceAConnection) {
+  Outbox outbox;
+  EXPECT_TRUE(outbox.gather(kRun, {started()}, kAll));
+  EXPECT_EQ(outbox.take().sequence(), 1U);
+  EXPECT_FALSE(outbox.gather(kRun, {started()}, kAll));
+  EXPECT_TRUE(outbox.empty());
+  outbox.gather(kRun, {started(), exited(0, 1), exited(1, 1)}, kAll);
+  const auto facts = outbox.take();
+  EXPECT_EQ(facts.facts_size(), 2);
+  EXPECT_EQ(facts.sequence(), 3U);
+  outbox.reconnected();
+  outbox.gather(kRun, {started(), exited(0, 1), exited(1, 1)}, kAll);
+  const auto again = outbox.take();
+  EXPECT_EQ(again.facts_size(), 3) << "after a reconnect everything is told again";
+  EXPECT_EQ(again.sequence(), 3U);
+}
+
+TEST(Outbox, OnlyWellAndStoppedExitsMayBeGathered) {
+  Outbox outbox;
+  EXPECT_FALSE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true)}, kAll));
+  EXPECT_FALSE(outbox.empty());
+  EXPECT_TRUE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true), exited(2, 1)}, kAll)) << "a bad one takes the others along";
+  EXPECT_EQ(outbox.take().facts_size(), 3);
+  EXPECT_TRUE(outbox.gather(kRun, {swept()}, kAll));
+  outbox.take();
+  EXPECT_FALSE(outbox.gather(RunKey{kRun.first, AttemptNo(2)}, {exited(0, 0)}, kAll)) << "urgency ends with the message";
+}
+
+TEST(Outbox, AnExitThatWaitsHoldsOnlyTheSweep) {
+  Outbox outbox;
+  const Outbox::Ready not_one = [](const v1::RankExited& exit) { return exit.rank() != 1; };
+  outbox.gather(kRun, {started(), exited(0, 1), exited(1, 1), exited(2, 1), swept()}, not_one);
+  const auto first = outbox.take();
+  ASSERT_EQ(first.facts_size(), 3);
+  EXPECT_EQ(first.facts(2).exited().rank(), 2U);
+  outbox.gather(kRun, {started(), exited(0, 1), exited(1, 1), exited(2, 1), swept()}, kAll);
+  const auto second = outbox.take();
+  ASSERT_EQ(second.facts_size(), 2);
+  EXPECT_EQ(second.facts(0).exited().rank(), 1U);
+  EXPECT_TRUE(second.facts(1).has_swept());
+}
+
+TEST(Outbox, ForgottenRunLeavesNothing) {
+  Outbox outbox;
+  outbox.gather(kRun, {started()}, kAll);
+  outbox.take();
+  outbox.forget(kRun);
+  outbox.gather(kRun, {started()}, kAll);
+  EXPECT_FALSE(outbox.empty());
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,148 @@
+#include <gtest/gtest.h>
+
+#include "agent/core/reconcile.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+const RunKey kRun{JobId("0123456789abc"), AttemptNo(3)};
+
+WallTime at(int ms) { return WallTime(std::chrono::seconds(1'700'000'000)) + milliseconds(ms); }
+
+RunSeen started_run() {
+  RunSeen seen;
+  seen.launch_sound = true;
+  seen.worker = WorkerState::Alive;
+  seen.worker_pid = 77;
+  seen.ranks = {4, 5, 6};
+  seen.pids = {{4, 104}, {5, 105}, {6, 106}};
+  seen.started = true;
+  seen.started_at = at(1);
+  return seen;
+}
+
+std::vector<int> kinds(const std::vector<v1::Fact>& facts) {
+  std::vector<int> result;
+  for (const auto& fact : facts) result.push_back(fact.what_case());
+  return result;
+}
+
+TEST(Facts, NothingYet) {
+  RunSeen seen;
+  seen.worker = WorkerState::Spawned;
+  seen.ranks = {0};
+  EXPECT_TRUE(facts_of(kRun, seen).empty());
+}
+
+TEST(Facts, StartedCarriesPidsInLocalOrderAndTheWorker) {
+  const auto facts = facts_of(kRun, started_run());
+  ASSERT_EQ(facts.size(), 1U);
+  EXPECT_EQ(facts[0].job_id(), "0123456789abc");
+  EXPECT_EQ(facts[0].attempt(), 3U);
+  EXPECT_EQ(facts[0].at().seconds(), 1'700'000'000);
+  EXPECT_EQ(facts[0].at().nanos(), 1'000'000);
+  EXPECT_EQ(facts[0].started().worker_pid(), 77U);
+  EXPECT_EQ(std::vector<std::uint64_t>(facts[0].started().pids().begin(), facts[0].started().pids().end()), (std::vector<std::uint64_t>{104, 105, 106}));
+}
+
+TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
+  RunSeen seen = started_run();
+  seen.first_step = 12;
+  seen.first_step_at = at(2);
+  seen.exits[4] = {.rank = 4, .code = 0, .at = at(30)};
+  seen.exits[6] = {.rank = 6, .code = -1, .signal = 9, .oom = true, .at = at(20), .evidence = "Killed", .success_seen = true};
+  seen.swept = true;
+  seen.swept_reason = "worker died";
+  seen.swept_at = at(40);
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(kinds(facts),
+            (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
+  EXPECT_EQ(facts[1].first_step().step(), 12);
+  EXPECT_EQ(facts[2].exited().rank(), 6U);
+  EXPECT_EQ(facts[2].exited().signal(), 9);
+  EXPECT_TRUE(facts[2].exited().oom());
+  EXPECT_EQ(facts[2].exited().evidence(), "Killed");
+  EXPECT_TRUE(facts[2].exited().success_seen());
+  EXPECT_EQ(facts[3].exited().rank(), 4U);
+  EXPECT_FALSE(facts[3].exited().lost());
+  EXPECT_EQ(facts[4].exited().rank(), 5U);
+  EXPECT_TRUE(facts[4].exited().lost());
+  EXPECT_EQ(facts[4].exited().code(), -1);
+  EXPECT_FALSE(facts[4].exited().stop_requested());
+  EXPECT_EQ(facts[5].swept().reason(), "worker died");
+}
+
+TEST(Facts, NoExitIsLostBeforeTheSweep) {
+  RunSeen seen = started_run();
+  seen.worker = WorkerState::Dead;
+  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kStarted}));
+}
+
+TEST(Facts, LostAfterAStopWasWrittenIsNotACause) {
+  RunSeen seen = started_run();
+  seen.stop_requested = true;
+  seen.swept = true;
+  for (const auto& fact : facts_of(kRun, seen)) {
+    if (fact.has_exited()) {
+      EXPECT_TRUE(fact.exited().stop_requested());
+    }
+  }
+}
+
+TEST(Facts, RefusedRunReportsWhyAndSweptButNoRanks) {
+  RunSeen seen;
+  seen.launch_sound = true;
+  seen.ranks = {0, 1};
+  seen.worker = WorkerState::Never;
+  seen.refused = {v1::START_FAILURE_PORT, "port 29500 is taken"};
+  seen.refused_at = at(5);
+  seen.swept = true;
+  seen.swept_reason = "never started";
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kSwept}));
+  EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_PORT);
+  EXPECT_EQ(facts[0].start_failed().text(), "port 29500 is taken");
+}
+
+TEST(Facts, StoppedBeforeItsStartIsNobodysFailure) {
+  RunSeen seen;
+  seen.worker = WorkerState::Never;
+  seen.refused = {v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started"};
+  EXPECT_TRUE(facts_of(kRun, seen).empty());
+  seen.swept = true;
+  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kSwept}));
+}
+
+TEST(Facts, WorkerThatCouldNotExecIsALaunchFailure) {
+  RunSeen seen = started_run();
+  seen.started = false;
+  seen.start_failed = "executing '/x': No such file or directory";
+  seen.start_failed_at = at(9);
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed}));
+  EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(facts[0].at().nanos(), 9'000'000);
+}
+
+TEST(Facts, TheSameDirectoryGivesTheSameFacts) {
+  RunSeen seen = started_run();
+  for (const std::uint32_t rank : seen.ranks) seen.exits[rank] = {.rank = rank, .code = 1, .at = at(7)};
+  seen.swept = true;
+  const auto once = facts_of(kRun, seen);
+  const auto again = facts_of(kRun, seen);
+  ASSERT_EQ(once.size(), again.size());
+  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(once[i].SerializeAsString(), again[i].SerializeAsString());
+}
+
+TEST(Facts, TimesBeforeTheEpochKeepNanosPositive) {
+  RunSeen seen = started_run();
+  seen.started_at = WallTime(std::chrono::nanoseconds(-1));
+  const auto facts = facts_of(kRun, seen);
+  EXPECT_EQ(facts[0].at().seconds(), -1);
+  EXPECT_EQ(facts[0].at().nanos(), 999'999'999);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,184 @@
+// One look at one directory: which action follows. The crash points between actions are in crash_test.cc.
+#include "agent/core/reconcile.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+const RunKey kRun{JobId("0123456789abc"), AttemptNo(2)};
+const Self kSelf{.instance = InstanceId("i-1"), .boot_id = BootId("b-1")};
+
+v1::Order order_run(const std::string& boot = "b-1", const std::string& instance = "i-1") {
+  v1::Order order;
+  order.set_job_id(kRun.first.str());
+  order.set_attempt(kRun.second.value);
+  order.mutable_run()->set_boot_id(boot);
+  order.mutable_run()->set_instance(instance);
+  return order;
+}
+v1::Order order_stop() {
+  v1::Order order = order_run();
+  order.mutable_stop();
+  return order;
+}
+v1::Order order_forget() {
+  v1::Order order = order_run();
+  order.mutable_forget();
+  return order;
+}
+v1::Order order_unknown() {
+  v1::Order order = order_run();
+  order.clear_want();
+  return order;
+}
+
+RunSeen run_in(WorkerState worker) {
+  RunSeen seen;
+  seen.launch_sound = true;
+  seen.boot_id = kSelf.boot_id;
+  seen.worker = worker;
+  seen.ranks = {0, 1};
+  return seen;
+}
+
+std::vector<Action> look(const std::optional<RunSeen>& seen, const std::vector<v1::Order>& list, bool starting_up = false) {
+  v1::Orders orders;
+  for (const auto& order : list) *orders.add_orders() = order;
+  std::map<RunKey, RunSeen> all;
+  if (seen) all[kRun] = *seen;
+  return reconcile(kSelf, &orders, all, starting_up);
+}
+
+template <class T>
+T only(const std::vector<Action>& actions) {
+  EXPECT_EQ(actions.size(), 1U);
+  if (actions.size() != 1 || !std::holds_alternative<T>(actions[0])) {
+    ADD_FAILURE() << "expected one action of another kind, got " << actions.size() << " (index " << (actions.empty() ? 99 : actions[0].index()) << ")";
+    return {};
+  }
+  return std::get<T>(actions[0]);
+}
+
+TEST(Reconcile, RunStartsOnceOnItsBootAndInstance) {
+  EXPECT_EQ(only<StartRun>(look(std::nullopt, {order_run()})).run, kRun);
+  for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive}) EXPECT_TRUE(look(run_in(worker), {order_run()}).empty());
+}
+
+TEST(Reconcile, AnotherBootOrInstanceIsGone) {
+  const auto boot = only<RefuseRun>(look(std::nullopt, {order_run("b-0")}));
+  EXPECT_EQ(boot.why, v1::START_FAILURE_GONE);
+  EXPECT_NE(boot.text.find("'b-0'"), std::string::npos);
+  const auto instance = only<RefuseRun>(look(std::nullopt, {order_run("b-1", "i-0")}));
+  EXPECT_EQ(instance.why, v1::START_FAILURE_GONE);
+  EXPECT_NE(instance.text.find("'i-0'"), std::string::npos);
+}
+
+TEST(Reconcile, NotMentionedIsLeftAlone) {
+  for (const WorkerState worker : {WorkerState::Spawned, WorkerState::Alive}) {
+    EXPECT_TRUE(look(run_in(worker), {}).empty());
+    EXPECT_TRUE(reconcile(kSelf, nullptr, {{kRun, run_in(worker)}}, false).empty());
+    EXPECT_TRUE(reconcile(kSelf, nullptr, {{kRun, run_in(worker)}}, true).empty());
+  }
+}
+
+TEST(Reconcile, WithoutOrdersNothingStartsAndProofsAreGathered) {
+  EXPECT_TRUE(reconcile(kSelf, nullptr, {}, true).empty());
+  EXPECT_EQ(only<SweepRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::Dead)}}, true)).reason, "worker died");
+  RunSeen old = run_in(WorkerState::Dead);
+  old.boot_id = BootId("b-0");
+  EXPECT_EQ(only<MarkSwept>(reconcile(kSelf, nullptr, {{kRun, old}}, true)).reason, "rebooted");
+}
+
+TEST(Reconcile, ChangedBootIsProofForEveryWorkerState) {
+  for (const WorkerState worker : {WorkerState::None, WorkerState::Spawned, WorkerState::Alive, WorkerState::Dead, WorkerState::Never}) {
+    RunSeen old = run_in(worker);
+    old.boot_id = BootId("b-0");
+    EXPECT_EQ(only<MarkSwept>(look(old, {order_stop()})).reason, "rebooted");
+    EXPECT_EQ(only<MarkSwept>(look(old, {order_run()})).reason, "rebooted");
+  }
+}
+
+TEST(Reconcile, StopBeforeRunLeavesADirectoryThatNeverStarts) {
+  const auto refused = only<RefuseRun>(look(std::nullopt, {order_stop()}));
+  EXPECT_EQ(refused.why, v1::START_FAILURE_UNSPECIFIED);
+  RunSeen seen;  // as RefuseRun leaves it: no launch
+  seen.worker = WorkerState::Never;
+  seen.refused = {refused.why, refused.text};
+  // A wiped state directory looks the same: the earlier directory's ranks may live, so it is proven by looking.
+  EXPECT_EQ(only<SweepRun>(look(seen, {order_stop()})).reason, "never started");
+  seen.swept = true;
+  EXPECT_TRUE(look(seen, {order_run()}).empty()) << "run after stop must never start";
+}
+
+TEST(Reconcile, UnclaimedDirectoryIsClaimedByTheAgentAndNeverStarted) {
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, true)).why, v1::START_FAILURE_GONE);
+  EXPECT_EQ(only<RefuseRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::None)}}, true)).why, v1::START_FAILURE_GONE);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_stop()}, true)).why, v1::START_FAILURE_UNSPECIFIED);
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, false)).why, v1::START_FAILURE_GONE);
+}
+
+TEST(Reconcile, NeverIsProvenWithoutLookingWhenTheDirectoryHasItsLaunch) {
+  RunSeen seen = run_in(WorkerState::Never);
+  EXPECT_EQ(only<RefuseRun>(look(seen, {order_run()})).why, v1::START_FAILURE_GONE) << "claimed by a life that did not say why";
+  seen.refused = {v1::START_FAILURE_PORT, "taken"};
+  EXPECT_EQ(only<MarkSwept>(look(seen, {order_run()})).reason, "never started");
+}
+
+TEST(Reconcile, StopSignalsALivingWorkerUntilItHasWrittenIt) {
+  RunSeen seen = run_in(WorkerState::Alive);
+  EXPECT_EQ(only<SignalStop>(look(seen, {order_stop()})).run, kRun);
+  seen.stop_requested = true;
+  EXPECT_TRUE(look(seen, {order_stop()}).empty());
+  EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::Spawned), {order_stop()})).why, v1::START_FAILURE_UNSPECIFIED);
+}
+
+TEST(Reconcile, DeadWorkerIsSweptUnlessItsLastWordIsThere) {
+  RunSeen seen = run_in(WorkerState::Dead);
+  for (const auto& order : {order_run(), order_stop(), order_forget()}) EXPECT_EQ(only<SweepRun>(look(seen, {order})).reason, "worker died");
+  seen.exits[0] = {};
+  seen.exits[1] = {};
+  EXPECT_EQ(only<SweepRun>(look(seen, {})).reason, "worker died") << "all exits known is not yet swept";
+  seen.swept = true;
+  EXPECT_TRUE(look(seen, {order_stop()}).empty());
+}
+
+TEST(Reconcile, ForgetRemovesOnlyWhatIsSweptAndHasNoWorker) {
+  RunSeen seen = run_in(WorkerState::Alive);
+  EXPECT_TRUE(look(seen, {order_forget()}).empty());
+  seen.swept = true;
+  EXPECT_TRUE(look(seen, {order_forget()}).empty());
+  seen.worker = WorkerState::Dead;
+  EXPECT_EQ(only<ForgetRun>(look(seen, {order_forget()})).run, kRun);
+  EXPECT_TRUE(look(std::nullopt, {order_forget()}).empty());
+}
+
+TEST(Reconcile, UnknownOrderIsReportedNotIgnored) {
+  const auto refused = only<RefuseRun>(look(std::nullopt, {order_unknown()}));
+  EXPECT_EQ(refused.why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(refused.text.rfind("unsupported", 0), 0U);
+  EXPECT_TRUE(look(run_in(WorkerState::Alive), {order_unknown()}).empty()) << "a living run is not harmed by it";
+}
+
+TEST(Reconcile, TornEventsLeaveARunThatIsOnlySweptWhenTheWorkerIsGone) {
+  // The events file ends in half a frame after rank 0's exit: the worker is alive and will write on; its death makes it a sweep.
+  RunSeen seen = run_in(WorkerState::Alive);
+  seen.started = true;
+  seen.exits[0] = {.rank = 0, .code = 1};
+  EXPECT_TRUE(look(seen, {order_run()}).empty());
+  seen.worker = WorkerState::Dead;
+  EXPECT_EQ(only<SweepRun>(look(seen, {order_run()})).reason, "worker died");
+}
+
+TEST(Reconcile, StartsComeAfterEverythingElse) {
+  v1::Orders orders;
+  *orders.add_orders() = order_run();
+  orders.mutable_orders(0)->set_attempt(1);  // sorts before the seen one
+  const auto actions = reconcile(kSelf, &orders, {{kRun, run_in(WorkerState::Dead)}}, false);
+  ASSERT_EQ(actions.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<SweepRun>(actions[0]));
+  EXPECT_TRUE(std::holds_alternative<StartRun>(actions[1]));
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,166 @@
+// Every refusal before a start: its class and its sentence.
+#include "agent/host/start_checks.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "agent/host/run_dirs.h"
+#include "common/io/unique_fd.h"
+#include "tests/unit/agent_host/support.h"
+
+namespace muster::agent {
+namespace {
+
+v1::NodeLaunch command(const std::string& cwd, const std::vector<std::string>& argv) {
+  v1::NodeLaunch launch;
+  v1::RankProcess* rank = launch.add_ranks();
+  rank->set_rank(5);
+  rank->set_cwd(cwd);
+  for (const std::string& word : argv) rank->add_argv(word);
+  rank->add_devices(2);
+  return launch;
+}
+
+TEST(StartChecks, ScriptOfACommandLine) {
+  EXPECT_EQ(script_of({"python3", "-u", "train.py", "--x"}), "train.py");
+  EXPECT_EQ(script_of({"/usr/bin/python3.11", "-W", "ignore", "-X", "dev", "a/b.py"}), "a/b.py");
+  EXPECT_EQ(script_of({"bash", "-e", "-o", "pipefail", "run.sh"}), "run.sh");
+  EXPECT_EQ(script_of({"python3", "-m", "torch.distributed.run", "x.py"}), "");
+  EXPECT_EQ(script_of({"sh", "-c", "exit 1"}), "");
+  EXPECT_EQ(script_of({"bash", "-lc", "exit 1"}), "");
+  EXPECT_EQ(script_of({"python3", "-"}), "");
+  EXPECT_EQ(script_of({"./trainer", "x.py"}), "");
+  EXPECT_EQ(script_of({}), "");
+}
+
+TEST(StartChecks, MissingScriptAndDirectory) {
+  const TempDir dir;
+  auto refusal = check_files(command(dir.path().string(), {"python3", "train.py"}));
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(refusal->text,
+            "starting rank 5: script '" + (dir.path() / "train.py").string() + "': No such file or directory; is it on a file system that this node sees?");
+  dir.write("train.py", "");
+  EXPECT_FALSE(check_files(command(dir.path().string(), {"python3", "train.py"})));
+  refusal = check_files(command((dir.path() / "none").string(), {"true"}));
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->text.find("working directory '" + (dir.path() / "none").string() + "'"), std::string::npos);
+  v1::NodeLaunch made = command((dir.path() / "none").string(), {"true"});
+  made.add_make_dirs((dir.path() / "none").string());
+  EXPECT_FALSE(check_files(made)) << "it is made before the start";
+  EXPECT_TRUE(check_files(command("relative", {"true"})));
+  EXPECT_TRUE(check_files(command((dir.path() / "train.py").string(), {"true"})));
+}
+
+TEST(StartChecks, DeviceThatIsNotHere) {
+  EXPECT_FALSE(check_devices(command("/", {"true"}), {.devices = {0, 1, 2}}));
+  const auto refusal = check_devices(command("/", {"true"}), {.devices = {0, 1}});
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(refusal->text, "starting rank 5: device 2 is not on this node; there are 2 devices: 0 to 1");
+}
+
+TEST(StartChecks, UserThatIsNotHere) {
+  v1::NodeLaunch launch = command("/", {"true"});
+  launch.set_user("no-such-user-here");
+  UserEntry user;
+  bool set_user = true;
+  const auto refusal = check_user(launch, user, set_user);
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->text.find("there is no user 'no-such-user-here'"), std::string::npos);
+  launch.clear_user();
+  EXPECT_FALSE(check_user(launch, user, set_user));
+  EXPECT_FALSE(set_user);
+  EXPECT_EQ(user.uid, ::geteuid());
+}
+
+TEST(StartChecks, DiskFull) {
+  const TempDir dir;
+  EXPECT_FALSE(check_room({}, {.state_dir = dir.path(), .min_free_bytes = 1}));
+  const auto refusal = check_room({}, {.state_dir = dir.path(), .min_free_bytes = 1ULL << 60U});
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_DISK);
+  EXPECT_EQ(refusal->text.rfind("disk full: '" + dir.path().string() + "' has ", 0), 0U) << refusal->text;
+  v1::NodeLaunch launch;
+  launch.add_make_dirs((dir.path() / "not/there/yet").string());
+  EXPECT_FALSE(check_room(launch, {.state_dir = "/", .min_free_bytes = 1}));
+}
+
+TEST(StartChecks, PortTaken) {
+  const io::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(::listen(fd.get(), 1), 0);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  v1::NodeLaunch launch;
+  launch.set_address("127.0.0.1");
+  launch.add_ports(ntohs(address.sin_port));
+  const auto refusal = check_ports(launch);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_PORT);
+  EXPECT_NE(refusal->text.find("port " + std::to_string(ntohs(address.sin_port)) + " on '127.0.0.1' is taken"), std::string::npos);
+  launch.set_address("192.0.2.1");  // documentation's: nobody's
+  const auto foreign = check_ports(launch);
+  ASSERT_TRUE(foreign);
+  EXPECT_EQ(foreign->why, v1::START_FAILURE_LAUNCH);
+  EXPECT_NE(foreign->text.find("--address"), std::string::npos);
+}
+
+TEST(LaunchRecord, ProgramsAreFoundOnThePathOfTheirOwnEnvironment) {
+  const TempDir dir;
+  const auto tool = dir.write("bin/mytool", "#!/bin/sh\n");
+  EXPECT_FALSE(resolve_program("mytool", (dir.path() / "bin").string(), "/")) << "not executable";
+  std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+  EXPECT_EQ(resolve_program("mytool", "/none:" + (dir.path() / "bin").string(), "/").value(), tool.string());
+  EXPECT_EQ(resolve_program("bin/mytool", "", dir.path().string()).value(), tool.string());
+  EXPECT_EQ(resolve_program("./mytool", "", (dir.path() / "bin").string()).value(), tool.string());
+  const auto missing = resolve_program("no-such-tool", "/bin:/usr/bin", "/");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "there is no 'no-such-tool' on PATH '/bin:/usr/bin'");
+}
+
+TEST(RunDirs, OutputDirectoriesWithParents) {
+  const TempDir dir;
+  v1::NodeLaunch launch;
+  launch.add_make_dirs((dir.path() / "a/b/c").string());
+  launch.add_make_dirs((dir.path() / "a/b").string());
+  ASSERT_TRUE(make_output_dirs(launch, nullptr));
+  EXPECT_TRUE(std::filesystem::is_directory(dir.path() / "a/b/c"));
+  ASSERT_TRUE(make_output_dirs(launch, nullptr)) << "again is no error";
+  dir.write("file", "");
+  v1::NodeLaunch bad;
+  bad.add_make_dirs((dir.path() / "file").string());
+  EXPECT_FALSE(make_output_dirs(bad, nullptr));
+}
+
+TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
+  const TempDir dir;
+  dir.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "ten");
+  dir.write("save/iter_0000020/mp_rank_00/model_optim_rng.pt", "twenty");
+  v1::ResumeLinks resume;
+  resume.set_dir((dir.path() / "resume/attempt-2").string());
+  resume.set_source((dir.path() / "save").string());
+  resume.set_step(20);
+  resume.set_layout("megatron");
+  for (int again = 0; again < 2; ++again) {
+    auto made = make_resume_links(resume, nullptr);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), "twenty");
+    EXPECT_FALSE(std::filesystem::exists(dir.path() / "resume/attempt-2/iter_0000010"));
+    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/latest_checkpointed_iteration.txt").substr(0, 2), "20");
+    std::filesystem::create_directories(dir.path() / "resume/attempt-2/left by an earlier try");
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() / "resume"), {}), 1) << "nothing is left beside it";
+  resume.set_step(30);
+  const auto gone = make_resume_links(resume, nullptr);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
+  EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), "twenty") << "the old one stays until the new one is whole";
+}
+
+}  // namespace
+}  // namespace muster::agent

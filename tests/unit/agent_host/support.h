@@ -1,0 +1,181 @@
+// Test ground for agent/host: a temporary state directory, a loop, and waiting for what a run has come to (with a deadline, woken by the host).
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/host/host.h"
+#include "agent/host/state_dir.h"
+#include "common/async/loop.h"
+#include "common/process/cookie.h"
+#include "common/process/identity.h"
+
+namespace muster::agent {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "muster-host-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Beside the test's own binary.
+inline std::filesystem::path worker_binary() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker"; }
+
+inline const ClusterId kCluster{"c-test"};
+inline const NodeName kNode{"n1"};
+inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
+
+// One life of an agent's host on a state directory. Every test ends with no process of its cookie left.
+class HostLife {
+ public:
+  explicit HostLife(const std::filesystem::path& state_dir, const std::function<void(HostOptions&)>& change = {}) : loop_("test-host") {
+    auto state = StateDir::open(state_dir);
+    EXPECT_TRUE(state) << (state ? "" : state.error().message);
+    state_ = std::make_unique<StateDir>(std::move(*state));
+    HostOptions options{.layout = state_->layout(),
+                        .self = {.instance = state_->identity().instance, .boot_id = *process::boot_id()},
+                        .node = kNode,
+                        .cluster = kCluster,
+                        .worker = worker_binary(),
+                        .devices = {0, 1, 2, 3},
+                        .min_free_bytes = 1};
+    if (change) change(options);
+    on_loop([&] {
+      auto host = Host::open(loop_, std::move(options),
+                             {.changed = [this](const RunKey&) { notify(); },
+                              .trouble =
+                                  [this](const std::string& text) {
+                                    const std::lock_guard lock(mutex_);
+                                    troubles_.push_back(text);
+                                  }});
+      ASSERT_TRUE(host) << host.error().message;
+      host_ = std::move(*host);
+    });
+  }
+  ~HostLife() {
+    on_loop([&] { host_.reset(); });
+    loop_.stop();
+  }
+  HostLife(const HostLife&) = delete;
+  HostLife& operator=(const HostLife&) = delete;
+
+  void on_loop(const std::function<void()>& task) {
+    std::promise<void> done;
+    loop_.post("test", [&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void perform(const Action& action) {
+    on_loop([&] { host_->perform(action); });
+    notify();
+  }
+  RunSeen seen(const RunKey& run = kRun) {
+    RunSeen copy;
+    on_loop([&] {
+      if (const RunSeen* found = host_->seen(run)) copy = *found;
+    });
+    return copy;
+  }
+  bool holds(const RunKey& run = kRun) {
+    bool found = false;
+    on_loop([&] { found = host_->seen(run) != nullptr; });
+    return found;
+  }
+  // Reconciles like the agent does, for as long as something changes, until `good` or the deadline.
+  bool wait_for(const std::function<bool(const RunSeen&)>& good, std::chrono::seconds most = std::chrono::seconds(10), const RunKey& run = kRun) {
+    const auto deadline = std::chrono::steady_clock::now() + most;
+    for (;;) {
+      std::uint64_t seen_changes = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        seen_changes = changes_;
+      }
+      if (good(seen(run))) return true;
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_until(lock, deadline, [&] { return changes_ != seen_changes; })) return false;
+    }
+  }
+  std::vector<std::string> troubles() {
+    const std::lock_guard lock(mutex_);
+    return troubles_;
+  }
+  Host& host() { return *host_; }
+  StateDir& state() { return *state_; }
+  [[nodiscard]] std::filesystem::path run_dir(const RunKey& run = kRun) const { return state_->layout().run(run.first, run.second); }
+
+ private:
+  void notify() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++changes_;
+    }
+    changed_.notify_all();
+  }
+
+  async::Loop loop_;
+  std::unique_ptr<StateDir> state_;
+  std::unique_ptr<Host> host_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t changes_ = 0;
+  std::vector<std::string> troubles_;
+};
+
+// A launch of `ranks` shells that run `script`, with the run's working directory `cwd`.
+inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::string& script, std::uint32_t ranks = 1) {
+  v1::NodeLaunch launch;
+  launch.set_job_id(kRun.first.str());
+  launch.set_attempt(kRun.second.value);
+  launch.set_boot_id(process::boot_id()->str());
+  launch.mutable_orphan_grace()->set_seconds(60);
+  launch.mutable_stop_grace()->set_seconds(2);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    v1::RankProcess* process = launch.add_ranks();
+    process->set_rank(rank);
+    process->set_local_rank(rank);
+    process->set_cwd(cwd.string());
+    for (const char* word : {"sh", "-c"}) process->add_argv(word);
+    process->add_argv(script);
+    (*process->mutable_env())["RANK"] = std::to_string(rank);
+    process->add_devices(rank % 4);
+  }
+  return launch;
+}
+
+inline std::string run_cookie() { return rundir::cookie(kCluster, kRun.first, kRun.second, kNode); }
+inline std::size_t living() { return process::scan_cookie(rundir::kCookieVariable, run_cookie())->found.size(); }
+
+}  // namespace muster::agent

@@ -1,0 +1,123 @@
+#include "controller/api/convert.h"
+
+#include <gtest/gtest.h>
+
+#include "controller/api/event_text.h"
+#include "controller/core/core.h"
+
+namespace muster::controller {
+namespace {
+
+WallTime at(int second) { return WallTime(std::chrono::seconds(second)); }
+
+// One job whose first attempt breaks and whose second one catches up, by the fold itself.
+class ConvertTest : public testing::Test {
+ protected:
+  ConvertTest() {
+    v1::JobSpec spec;
+    spec.set_name("one");
+    spec.set_output_dir("/out/one");
+    row(core::JobSubmitted{.job = job_, .spec = spec});
+    place(1, std::nullopt);
+    row(core::NodeStarted{.job = job_, .attempt = AttemptNo(1), .node = node_, .pids = {7}});
+    row(core::CheckpointCompleted{.job = job_, .attempt = AttemptNo(1), .step = 100, .path = "/c", .bytes = 5, .shards = 2});
+    row(core::RankExited{.job = job_, .attempt = AttemptNo(1), .node = node_, .rank = RankNo(0), .code = -1, .signal = 9, .evidence = "Killed", .node_time = at(1)});
+    row(core::AttemptBroke{.job = job_, .attempt = AttemptNo(1), .cause = "rank 0", .fault_time = at(1)});
+    row(core::NodeSwept{.job = job_, .attempt = AttemptNo(1), .node = node_});
+    row(core::AttemptEnded{.job = job_,
+                           .attempt = AttemptNo(1),
+                           .verdict = {.cls = core::FailureClass::Signal, .node = node_, .rank = RankNo(0), .reason = "killed by signal 9"},
+                           .charged = true,
+                           .best_step = 120});
+    place(2, core::ResumePoint{.attempt = AttemptNo(1), .step = 100, .path = "/c"});
+  }
+  void row(core::EventBody body) {
+    const journal::Row made{.index = JournalIndex(++index_), .event = {.at = at(static_cast<int>(100 + index_)), .body = std::move(body)}};
+    core::apply(ledger_, made.index, made.event);
+    events_.push_back(describe(made, ledger_));
+  }
+  void place(std::uint32_t attempt, std::optional<core::ResumePoint> resume) {
+    row(core::AttemptPlaced{.job = job_,
+                            .attempt = AttemptNo(attempt),
+                            .nodes = {{.node = node_, .address = "127.0.0.1", .devices = {0}, .first_rank = RankNo(0), .rank_count = 1}},
+                            .master_port = 20'000,
+                            .resume = std::move(resume)});
+  }
+  const JobId job_{"0000000000001"};
+  const NodeName node_{"n1"};
+  core::Ledger ledger_;
+  core::Presence presence_;
+  std::uint64_t index_ = 0;
+  std::vector<v1::Event> events_;
+};
+
+TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
+  core::AttemptSeen& seen = presence_.attempts[{job_, AttemptNo(2)}];
+  seen.ranks[RankNo(0)] = {.step = -1};
+  seen.ranks[RankNo(1)] = {.step = 105, .total = 200, .loss = 1.5, .has_loss = true};
+  presence_.attempts[{job_, AttemptNo(1)}].ranks[RankNo(0)] = {.step = 120};
+  presence_.attempts[{JobId("0000000000002"), AttemptNo(1)}].ranks[RankNo(0)] = {.step = 1};
+  const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(full.phase(), v1::JOB_PHASE_LAUNCHING);
+  EXPECT_EQ(full.attempt(), 2u);
+  EXPECT_EQ(full.restarts(), 1u);
+  EXPECT_EQ(full.attempts_size(), 2);
+  EXPECT_EQ(full.checkpoints_size(), 1);
+  EXPECT_EQ(full.output_dir(), "/out/one");
+  EXPECT_EQ(full.verdict().reason(), "killed by signal 9");
+  // The newest attempt that was heard of, its lowest rank that prints steps.
+  EXPECT_EQ(full.progress().attempt(), 2u);
+  EXPECT_EQ(full.progress().step(), 105);
+  EXPECT_EQ(full.progress().spokesman(), 1u);
+  ASSERT_EQ(full.incidents_size(), 1);
+  const v1::Incident& incident = full.incidents(0);
+  EXPECT_EQ(incident.fault().seconds(), 1);
+  EXPECT_TRUE(incident.has_swept());
+  EXPECT_TRUE(incident.has_placed());
+  EXPECT_FALSE(incident.has_started());
+  EXPECT_FALSE(incident.has_caught_up());
+  EXPECT_EQ(incident.resumed_from(), 100);
+  const v1::Job listed = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::List);
+  EXPECT_EQ(listed.attempts_size(), 1);
+  EXPECT_EQ(listed.attempts(0).number(), 2u);
+  EXPECT_EQ(listed.checkpoints_size(), 0);
+}
+
+TEST_F(ConvertTest, TheIncidentIsClosedByTheAttemptThatCaughtUp) {
+  row(core::NodeStarted{.job = job_, .attempt = AttemptNo(2), .node = node_, .pids = {8}});
+  row(core::FirstStep{.job = job_, .attempt = AttemptNo(2), .node = node_, .step = 101});
+  row(core::CaughtUp{.job = job_, .attempt = AttemptNo(2), .step = 120});
+  const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  ASSERT_EQ(full.incidents_size(), 1);
+  EXPECT_TRUE(full.incidents(0).has_started());
+  EXPECT_TRUE(full.incidents(0).has_first_step());
+  EXPECT_TRUE(full.incidents(0).has_caught_up());
+}
+
+TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
+  EXPECT_EQ(events_[0].type(), "job-submitted");
+  EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);
+  EXPECT_EQ(events_[1].type(), "attempt-placed");
+  EXPECT_EQ(events_[1].text(), "attempt 1 placed: 1 rank on n1; from the beginning");
+  EXPECT_EQ(events_[1].phase(), v1::JOB_PHASE_LAUNCHING);
+  EXPECT_EQ(events_[1].rank(), -1);
+  EXPECT_EQ(events_[4].type(), "rank-exited");
+  EXPECT_EQ(events_[4].rank(), 0);
+  EXPECT_EQ(events_[4].node(), "n1");
+  EXPECT_NE(events_[4].text().find("Killed"), std::string::npos);
+  EXPECT_EQ(events_[7].type(), "attempt-ended");
+  EXPECT_EQ(events_[8].text(), "attempt 2 placed: 1 rank on n1; resumes from step 100");
+  for (const v1::Event& event : events_) {
+    EXPECT_EQ(event.job_name(), "one");
+    EXPECT_GT(event.index(), 0u);
+  }
+}
+
+TEST(Convert, TimesBeforeTheEpochKeepPositiveNanoseconds) {
+  const auto stamp = to_v1(WallTime(std::chrono::milliseconds(-1'500)));
+  EXPECT_EQ(stamp.seconds(), -2);
+  EXPECT_EQ(stamp.nanos(), 500'000'000);
+}
+
+}  // namespace
+}  // namespace muster::controller

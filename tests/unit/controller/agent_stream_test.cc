@@ -1,0 +1,193 @@
+#include <google/protobuf/util/message_differencer.h>
+
+#include <thread>
+
+#include "tests/unit/controller/cluster_fixture.h"
+
+namespace muster::controller {
+namespace {
+
+using AgentStream = ClusterTest;
+
+bool is_welcome(const v1::ConnectResponse& r) { return r.has_welcome(); }
+bool is_run(const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_run(); }
+bool is_fact_ack(const v1::ConnectResponse& r) { return r.has_fact_ack(); }
+
+TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
+  HandAgent agent(channel_);
+  agent.say(HandAgent::hello("n1", "i1"));
+  v1::ConnectResponse response;
+  ASSERT_TRUE(agent.until(is_welcome, response));
+  EXPECT_EQ(response.welcome().cluster_id(), "cluster");
+  EXPECT_EQ(response.welcome().epoch(), 1u);
+  const std::string id = submitted("one");
+  ASSERT_TRUE(agent.until(is_run, response));
+  const v1::NodeLaunch launch = response.orders().orders(0).run();
+  EXPECT_EQ(launch.job_id(), id);
+  EXPECT_EQ(launch.boot_id(), "boot-1");
+  EXPECT_EQ(launch.instance(), "i1");
+  ASSERT_EQ(launch.ranks_size(), 1);
+  EXPECT_EQ(launch.ports_size(), 1);
+  EXPECT_GT(launch.orphan_grace().seconds(), 0);
+
+  v1::Facts facts;
+  facts.set_sequence(5);
+  v1::Fact& fact = *facts.add_facts();
+  fact.set_job_id(id);
+  fact.set_attempt(1);
+  fact.mutable_started()->add_pids(42);
+  agent.say(facts);
+  ASSERT_TRUE(agent.until(is_fact_ack, response));
+  EXPECT_EQ(response.fact_ack().sequence(), 5u);
+  EXPECT_EQ(response.fact_ack().index(), journal_.last().value);
+  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_RUNNING);
+
+  // Known already: acknowledged, and nothing written.
+  const std::uint64_t before = journal_.last().value;
+  facts.set_sequence(6);
+  agent.say(facts);
+  ASSERT_TRUE(agent.until(is_fact_ack, response));
+  EXPECT_EQ(response.fact_ack().sequence(), 6u);
+  EXPECT_EQ(journal_.last().value, before);
+
+  v1::Pulse pulse;
+  pulse.set_number(3);
+  agent.say(pulse);
+  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
+  EXPECT_EQ(response.pulse_ack().number(), 3u);
+}
+
+TEST_F(AgentStream, OrdersAreTheSameForTheSameAgentOnAnotherStream) {
+  v1::ConnectResponse response;
+  v1::Orders first;
+  {
+    HandAgent agent(channel_);
+    agent.say(HandAgent::hello("n1", "i1"));
+    ASSERT_TRUE(agent.until(is_welcome, response));
+    submitted("one");
+    ASSERT_TRUE(agent.until(is_run, response));
+    first = response.orders();
+  }
+  HandAgent again(channel_);
+  again.say(HandAgent::hello("n1", "i1"));
+  ASSERT_TRUE(again.until(is_run, response));
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(first, response.orders()));
+}
+
+TEST_F(AgentStream, ANameIsHeldByOneInstance) {
+  HandAgent holder(channel_);
+  v1::ConnectResponse response;
+  holder.say(HandAgent::hello("n1", "i1"));
+  ASSERT_TRUE(holder.until(is_welcome, response));
+  HandAgent other(channel_);
+  other.say(HandAgent::hello("n1", "i2"));
+  const grpc::Status refused = other.status();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_NE(refused.error_message().find("'i1'"), std::string::npos) << refused.error_message();
+  // The same instance replaces its old stream.
+  HandAgent newer(channel_);
+  newer.say(HandAgent::hello("n1", "i1"));
+  ASSERT_TRUE(newer.until(is_welcome, response));
+  EXPECT_EQ(holder.status().error_code(), grpc::StatusCode::ABORTED);
+  v1::Pulse pulse;
+  pulse.set_number(9);
+  newer.say(pulse);
+  EXPECT_TRUE(newer.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
+}
+
+TEST_F(AgentStream, ALostConnectionIsSeenAtOnce) {
+  auto watched = [this] {
+    v1::ListNodesRequest request;
+    v1::ListNodesResponse nodes;
+    EXPECT_TRUE(node_stub_->ListNodes(context().get(), request, &nodes).ok());
+    return nodes.nodes_size() == 1 && nodes.nodes(0).connected();
+  };
+  {
+    HandAgent agent(channel_);
+    agent.say(HandAgent::hello("n1", "i1"));
+    v1::ConnectResponse response;
+    ASSERT_TRUE(agent.until(is_welcome, response));
+    EXPECT_TRUE(watched());
+  }
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (watched() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_FALSE(watched());
+}
+
+TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
+  const auto refused = [this](const v1::Hello& hello) {
+    HandAgent agent(channel_);
+    agent.say(hello);
+    return agent.status();
+  };
+  v1::Hello hello = HandAgent::hello("n1", "i1");
+  hello.set_cluster_id("elsewhere");
+  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  hello = HandAgent::hello("n1", "i1");
+  hello.set_highest_epoch(7);
+  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  hello = HandAgent::hello("n1", "i1");
+  hello.set_protocol_min(2);
+  hello.set_protocol_max(3);
+  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(refused(HandAgent::hello("a/b", "i1")).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_FALSE(behind_);
+  hello = HandAgent::hello("n1", "i1");
+  hello.set_cluster_id("cluster");
+  hello.set_acked_index(1'000'000);
+  const grpc::Status behind = refused(hello);
+  EXPECT_EQ(behind.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(behind.error_message().find("--accept-loss"), std::string::npos);
+  EXPECT_TRUE(behind_);
+  HandAgent early(channel_);
+  early.say(v1::Pulse());
+  EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+// Logs that are all here let the node forget, and a follower's stream ends with them.
+TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
+  HandAgent agent(channel_);
+  agent.say(HandAgent::hello("n1", "i1"));
+  v1::ConnectResponse response;
+  ASSERT_TRUE(agent.until(is_welcome, response));
+  const JobId id(submitted("one"));
+  ASSERT_TRUE(agent.until(is_run, response));
+  const logs::LogKey key{.job = id, .attempt = AttemptNo(1), .rank = RankNo(0)};
+  ASSERT_TRUE(store_->append(key, 0, "hello\n", std::nullopt));
+
+  auto following = context();
+  v1::ReadLogsRequest request;
+  request.set_job("one");
+  request.set_follow(true);
+  const auto reader = stub_->ReadLogs(following.get(), request);
+  v1::ReadLogsResponse chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  EXPECT_EQ(chunk.data(), "hello\n");
+  ASSERT_TRUE(store_->append(key, 6, "again\n", std::nullopt));
+  ASSERT_TRUE(reader->Read(&chunk));
+  EXPECT_EQ(chunk.data(), "again\n");
+  EXPECT_EQ(chunk.offset(), 6u);
+
+  v1::Facts facts;
+  facts.set_sequence(1);
+  const auto add = [&] {
+    v1::Fact& fact = *facts.add_facts();
+    fact.set_job_id(id.str());
+    fact.set_attempt(1);
+    return &fact;
+  };
+  add()->mutable_started()->add_pids(1);
+  add()->mutable_exited()->set_rank(0);
+  add()->mutable_swept()->set_reason("ended");
+  agent.say(facts);
+  ASSERT_TRUE(agent.until(is_fact_ack, response));
+  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_SUCCEEDED);
+  ASSERT_TRUE(store_->finish(key, 12));
+  collected_->on_complete(id, AttemptNo(1), RankNo(0));
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_TRUE(reader->Finish().ok());
+  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget(); }, response));
+}
+
+}  // namespace
+}  // namespace muster::controller

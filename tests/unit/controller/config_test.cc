@@ -1,0 +1,59 @@
+#include "controller/config.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::controller {
+namespace {
+
+CommandLine parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "muster-controller");
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(Config, DefaultsFollowTheStateDirectory) {
+  const CommandLine line = parse({"--state-dir", "/s"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.listen, std::vector<std::string>{"unix:/s/controller.sock"});
+  EXPECT_EQ(line.config.endpoint_file, "/s/endpoint.json");
+  EXPECT_TRUE(line.config.token_file.empty());
+  EXPECT_FALSE(line.config.listens_on_tcp());
+  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "127.0.0.1:0"}).config.token_file, "/s/token");
+}
+
+TEST(Config, ValuesAreUnderstood) {
+  const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x", "--archive-after", "0", "--pulse-interval", "250ms", "--port-range",
+                                  "30000-30010", "--log-quota", "10GB"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.listen.size(), 2u);
+  EXPECT_EQ(line.config.archive_after, Duration::zero());
+  EXPECT_EQ(line.config.pulse_interval, std::chrono::milliseconds(250));
+  EXPECT_EQ(line.config.port_first, 30'000);
+  EXPECT_EQ(line.config.port_last, 30'010);
+  EXPECT_EQ(line.config.log_quota, 10ull << 30);
+}
+
+TEST(Config, MistakesAreUsageWithASentence) {
+  const std::vector<std::vector<const char*>> wrong = {{},
+                                                       {"--state-dir", "/s", "--nonsense"},
+                                                       {"--state-dir", "/s", "--port-range", "9-4"},
+                                                       {"--state-dir", "/s", "--archive-after", "10"},
+                                                       {"--state-dir", "/s", "--pulse-interval", "1h"},
+                                                       {"--state-dir", "/s", "--listen", "nowhere"}};
+  for (const auto& arguments : wrong) {
+    const CommandLine line = parse(arguments);
+    EXPECT_EQ(line.exit_code, 64);
+    EXPECT_TRUE(line.text.starts_with("muster-controller: ")) << line.text;
+  }
+  EXPECT_EQ(parse({"--help"}).exit_code, 0);
+  EXPECT_EQ(parse({"--version"}).text, std::string(version()) + "\n");
+}
+
+TEST(Config, OtherMachinesAreNotServedByAccident) {
+  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).exit_code, 64);
+  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t"}).exit_code, 64);
+  EXPECT_NE(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).text.find("TLS"), std::string::npos);
+  EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t", "--allow-plain-tcp"}).exit_code, -1);
+}
+
+}  // namespace
+}  // namespace muster::controller

@@ -1,0 +1,168 @@
+#include "tests/unit/controller/cluster_fixture.h"
+
+namespace muster::controller {
+namespace {
+
+using Services = ClusterTest;
+
+TEST_F(Services, AJobIsSubmittedShownListedAndCancelled) {
+  const std::string id = submitted("one");
+  EXPECT_EQ(id.size(), kJobIdLength);
+  EXPECT_EQ(job("one").id(), id);
+  EXPECT_EQ(job(id.substr(0, 11)).id(), id);
+  EXPECT_EQ(job("@last").phase(), v1::JOB_PHASE_QUEUED);
+  v1::CancelJobRequest cancel;
+  cancel.set_job("one");
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
+  EXPECT_EQ(cancelled.phase(), v1::JOB_PHASE_CANCELLED);
+  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_CANCELLED);   // by the name of a finished one
+  v1::ListJobsRequest list;
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(stub_->ListJobs(context().get(), list, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 0);
+  list.set_all(true);
+  ASSERT_TRUE(stub_->ListJobs(context().get(), list, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 1);
+}
+
+TEST_F(Services, ARetriedSubmissionIsTheSameJob) {
+  v1::SubmitJobResponse first, second;
+  ASSERT_TRUE(submit("one", first, "retry-me").ok());
+  ASSERT_TRUE(submit("one", second, "retry-me").ok());
+  EXPECT_EQ(first.job_id(), second.job_id());
+  EXPECT_FALSE(first.repeated_request());
+  EXPECT_TRUE(second.repeated_request());
+}
+
+TEST_F(Services, RefusalsSayWhy) {
+  v1::SubmitJobResponse response;
+  ASSERT_TRUE(submit("one", response).ok());
+  const grpc::Status taken = submit("one", response);
+  EXPECT_EQ(taken.error_code(), grpc::StatusCode::ABORTED) << taken.error_message();
+  v1::SubmitJobRequest bad;
+  *bad.mutable_spec() = spec("Not A Name");
+  bad.mutable_spec()->set_engine("none such");
+  const grpc::Status wrong = stub_->SubmitJob(context().get(), bad, &response);
+  EXPECT_EQ(wrong.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(wrong.error_message().find("engine"), std::string::npos) << wrong.error_message();
+  EXPECT_NE(wrong.error_message().find("name"), std::string::npos) << wrong.error_message();
+  low_on_space_ = true;
+  EXPECT_EQ(submit("two", response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  v1::GetJobRequest get;
+  get.set_job("nobody");
+  v1::GetJobResponse got;
+  EXPECT_EQ(stub_->GetJob(context().get(), get, &got).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(Services, PagesAreNewestFirstAndMeetAtTheirTokens) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 7; ++i) ids.insert(ids.begin(), submitted("job" + std::to_string(i)));
+  for (const bool all : {false, true}) {
+    std::vector<std::string> seen;
+    v1::ListJobsRequest list;
+    list.set_page_size(3);
+    list.set_all(all);
+    do {
+      v1::ListJobsResponse page;
+      ASSERT_TRUE(stub_->ListJobs(context().get(), list, &page).ok());
+      EXPECT_LE(page.jobs_size(), 3);
+      for (const v1::Job& one : page.jobs()) seen.push_back(one.id());
+      list.set_page_token(page.next_page_token());
+    } while (!list.page_token().empty());
+    EXPECT_EQ(seen, ids);
+  }
+}
+
+TEST_F(Services, CallersOverTcpNeedTheToken) {
+  const auto channel = rpc::make_channel({.address = server_->bound()[1]});
+  const auto stub = v1::NodeService::NewStub(channel);
+  v1::GetClusterStatusRequest request;
+  v1::GetClusterStatusResponse response;
+  EXPECT_EQ(stub->GetClusterStatus(context().get(), request, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  auto wrong = context();
+  rpc::authorize(*wrong, "guess");
+  EXPECT_EQ(stub->GetClusterStatus(wrong.get(), request, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  auto right = context();
+  rpc::authorize(*right, "secret");
+  ASSERT_TRUE(stub->GetClusterStatus(right.get(), request, &response).ok());
+  EXPECT_EQ(response.cluster_id(), "cluster");
+  // A stream is refused as well.
+  HandAgent agent(channel);
+  EXPECT_EQ(agent.status().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(Services, AWatchEndsWithItsJob) {
+  const std::string id = submitted("one");
+  auto watching = context();
+  v1::WatchRequest request;
+  request.set_job("one");
+  request.set_until_final(true);
+  const auto reader = stub_->Watch(watching.get(), request);
+  v1::WatchResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.event().type(), "job-submitted");
+  v1::CancelJobRequest cancel;
+  cancel.set_job(id);
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
+  std::string last;
+  while (reader->Read(&response)) last = response.event().type();
+  EXPECT_EQ(last, "job-ended");
+  EXPECT_TRUE(reader->Finish().ok());
+  // Once more, when it is over: the same history, the same end.
+  auto again = context();
+  const auto second = stub_->Watch(again.get(), request);
+  int events = 0;
+  while (second->Read(&response)) ++events;
+  EXPECT_TRUE(second->Finish().ok());
+  EXPECT_EQ(events, 3);
+}
+
+TEST_F(Services, APlanIsShownEvenWithoutANode) {
+  v1::PlanJobRequest request;
+  *request.mutable_spec() = spec("one");
+  v1::PlanJobResponse response;
+  const grpc::Status status = stub_->PlanJob(context().get(), request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_FALSE(response.waits_for().empty());
+  ASSERT_EQ(response.ranks_size(), 1);
+  EXPECT_EQ(response.ranks(0).argv(0), "true");
+}
+
+class SlowWatcher : public ClusterTest {
+ protected:
+  SlowWatcher() : ClusterTest(16) {}
+};
+
+TEST_F(SlowWatcher, IsClosedWithItsIndexAndCanResume) {
+  auto watching = context();
+  const auto reader = stub_->Watch(watching.get(), v1::WatchRequest());
+  v1::WatchResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  // Nobody reads: first the connection's windows fill (hence the long reasons), then the queue.
+  for (int i = 0; i < 300; ++i) {
+    v1::CancelJobRequest cancel;
+    cancel.set_job(submitted("job-" + std::to_string(i)));
+    cancel.set_reason(std::string(100'000, 'x'));
+    v1::CancelJobResponse cancelled;
+    ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
+  }
+  std::uint64_t last = response.event().index();
+  while (reader->Read(&response)) {
+    EXPECT_EQ(response.event().index(), last + 1);
+    last = response.event().index();
+  }
+  const grpc::Status status = reader->Finish();
+  ASSERT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message() << " at " << last;
+  EXPECT_NE(status.error_message().find("from_index=" + std::to_string(last)), std::string::npos) << status.error_message() << " but read up to " << last;
+  auto again = context();
+  v1::WatchRequest resume;
+  resume.set_from_index(last);
+  const auto resumed = stub_->Watch(again.get(), resume);
+  ASSERT_TRUE(resumed->Read(&response));
+  EXPECT_EQ(response.event().index(), last + 1);
+}
+
+}  // namespace
+}  // namespace muster::controller

@@ -1,0 +1,271 @@
+// The loop's promise: nothing leaves before its batch is durable, and then in order. The journal here is the real interface with a sync that a test can hold.
+#include "controller/shell/shell.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "controller/api/event_text.h"
+#include "controller/journal/memory_journal.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr std::chrono::seconds kPatience(20);
+
+class HeldJournal final : public journal::Journal {
+ public:
+  explicit HeldJournal(std::shared_ptr<journal::MemoryDisk> disk) : disk_(disk), inner_(std::move(disk)) {}
+
+  Result<void> load(const std::function<void(const journal::Row&)>& each) override { return inner_.load(each); }
+  Result<void> append(std::span<const journal::Row> batch) override {
+    std::unique_lock lock(mutex_);
+    ++syncing_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !held_; });
+    return inner_.append(batch);
+  }
+  [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
+  Result<void> archive(const JobId& job) override { return inner_.archive(job); }
+  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override { return inner_.archived(before, most); }
+  Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override { return inner_.archived_job(job); }
+
+  void hold() { set(true); }
+  void let_go() { set(false); }
+  // Until `count` appends (of this journal's life) have begun.
+  bool wait_for_append(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return syncing_ >= count; });
+  }
+  std::size_t appends() {
+    const std::lock_guard lock(mutex_);
+    return syncing_;
+  }
+  journal::MemoryDisk& disk() { return *disk_; }
+
+ private:
+  void set(bool held) {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+  std::shared_ptr<journal::MemoryDisk> disk_;
+  journal::MemoryJournal inner_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  std::size_t syncing_ = 0;
+};
+
+// What came out, in order.
+class Trace {
+ public:
+  void add(std::string what) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(what));
+    changed_.notify_all();
+  }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  bool wait_for(const std::string& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return std::ranges::find(lines_, what) != lines_.end(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+class TracingListener final : public Listener {
+ public:
+  explicit TracingListener(Trace& trace) : trace_(trace) {}
+  void on_release(std::span<const journal::Row> rows, const View&) override { trace_.add("orders after " + std::to_string(rows.back().index.value)); }
+  void on_pulse(const core::PulseHeard& pulse, const core::Presence&) override { trace_.add("pulse " + std::to_string(pulse.pulse.number())); }
+
+ private:
+  Trace& trace_;
+};
+
+class TracingWatcher final : public Watcher {
+ public:
+  explicit TracingWatcher(Trace& trace) : trace_(trace) {}
+  void on_events(std::span<const EventPtr> events, const View&) override {
+    for (const EventPtr& event : events) trace_.add("event " + event->type());
+  }
+  void on_reading(const JobId& job, const core::Presence&) override { trace_.add("reading " + job.str()); }
+  void on_presence(const core::Presence&) override {}
+
+ private:
+  Trace& trace_;
+};
+
+v1::JobSpec spec(const std::string& name) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.set_engine("command");
+  spec.mutable_launch()->add_run("true");
+  spec.mutable_resources()->set_nodes(1);
+  spec.mutable_resources()->set_devices(1);
+  return spec;
+}
+core::SubmitJob submission(const std::string& id, const std::string& name) { return {.job = JobId(id), .spec = spec(name), .spec_hash = "h"}; }
+
+class ShellTest : public testing::Test {
+ protected:
+  ShellTest() { make(); }
+  ~ShellTest() override {
+    journal_->let_go();
+    shell_->stop();
+  }
+
+  void make() {
+    journal_ = std::make_unique<HeldJournal>(disk_);
+    Shell::Options options;
+    options.version = "test";
+    options.new_cluster = ClusterId("cluster");
+    options.describe = describe;
+    options.on_fatal = [this](const Error& error) { trace_.add("fatal " + error.message); };
+    shell_ = std::make_unique<Shell>(*journal_, system_clock(), std::move(options));
+    const auto started = shell_->start();
+    ASSERT_TRUE(started) << started.error().message;
+    started_ = *started;
+    listener_ = std::make_unique<TracingListener>(trace_);
+    shell_->set_listener(listener_.get());
+    shell_->open();
+  }
+  void make_again() {
+    shell_->stop();
+    shell_.reset();
+    make();
+  }
+  bool submit(const std::string& id, const std::string& name) {
+    return shell_->submit(submission(id, name), shell_->now(), [this, id](const Outcome& outcome, const View&) { trace_.add((outcome.refusal ? "refused " : "reply ") + id); });
+  }
+  void watch_all() {
+    std::promise<void> done;
+    ASSERT_TRUE(shell_->read([&](const View&) {
+      ASSERT_TRUE(shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId()));
+      done.set_value();
+    }));
+    ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  }
+  // What a read sees, once it is answered.
+  std::size_t jobs_seen() {
+    std::promise<std::size_t> seen;
+    EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.size()); }));
+    return seen.get_future().get();
+  }
+
+  std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
+  Trace trace_;
+  std::unique_ptr<HeldJournal> journal_;
+  std::unique_ptr<TracingListener> listener_;
+  std::unique_ptr<Shell> shell_;
+  Shell::Started started_;
+};
+
+TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
+  watch_all();
+  journal_->hold();
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(journal_->wait_for_append(2));   // the first was ControllerStarted
+  // Asked while the sync is under way: it would show a job that a power cut can still undo.
+  ASSERT_TRUE(shell_->read([this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
+  shell_->observe(core::PulseHeard{.node = NodeName("n"), .connection = ConnectionId(1)}, shell_->now());
+  std::promise<void> strand_is_through;
+  shell_->strand().post("test", [&] { strand_is_through.set_value(); });
+  strand_is_through.get_future().wait();
+  EXPECT_EQ(trace_.lines(), std::vector<std::string>());
+  EXPECT_EQ(shell_->durable(), started_.index);
+
+  journal_->let_go();
+  ASSERT_TRUE(trace_.wait_for("read 1"));
+  const auto lines = trace_.lines();
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "orders after 2");
+  EXPECT_EQ(lines[1], "event job-submitted");
+  EXPECT_EQ(lines[2], "reply 0000000000001");
+  EXPECT_EQ(shell_->durable().value, 2u);
+}
+
+TEST_F(ShellTest, WhatComesDuringASyncIsOneBatchAfterIt) {
+  journal_->hold();
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(journal_->wait_for_append(2));
+  for (int i = 2; i < 100; ++i) {
+    const std::string text = std::to_string(i);
+    ASSERT_TRUE(submit(std::string(13 - text.size(), '0') + text, "job" + text));
+  }
+  journal_->let_go();
+  ASSERT_TRUE(trace_.wait_for("reply 0000000000099"));
+  EXPECT_EQ(journal_->appends(), 3u);   // started, the first, all the others
+}
+
+TEST_F(ShellTest, ARefusalNeedsNoSync) {
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
+  const std::size_t before = journal_->appends();
+  ASSERT_TRUE(submit("0000000000002", "one"));
+  ASSERT_TRUE(trace_.wait_for("refused 0000000000002"));
+  EXPECT_EQ(journal_->appends(), before);
+}
+
+TEST_F(ShellTest, AFailedAppendReleasesNothingAndIsFatal) {
+  journal_->disk().fail_next_append = journal::MemoryDisk::Fail::AfterEffect;
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(shell_->read([this](const View&) { trace_.add("read"); }));
+  for (const std::string& line : trace_.lines()) EXPECT_TRUE(line.starts_with("fatal")) << line;
+  shell_->stop();
+  const auto lines = trace_.lines();
+  ASSERT_FALSE(lines.empty());
+  EXPECT_TRUE(lines.back().starts_with("fatal"));
+  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("reply") || line.starts_with("orders"); }), 0);
+}
+
+TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
+  const Shell::Started first = started_;
+  make_again();
+  EXPECT_EQ(started_.epoch.value, first.epoch.value + 1);
+  EXPECT_EQ(started_.cluster, first.cluster);
+  EXPECT_EQ(started_.jobs, 1u);
+  EXPECT_EQ(jobs_seen(), 1u);
+}
+
+TEST_F(ShellTest, StopServesWhatIsInTheInbox) {
+  journal_->hold();
+  for (int i = 1; i < 10; ++i) ASSERT_TRUE(submit("000000000000" + std::to_string(i), "job" + std::to_string(i)));
+  std::thread stopping([this] { shell_->stop(); });
+  journal_->let_go();
+  stopping.join();
+  const auto lines = trace_.lines();
+  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("reply"); }), 9);
+}
+
+TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  std::promise<std::size_t> history;
+  ASSERT_TRUE(shell_->read([&](const View& view) {
+    ASSERT_TRUE(shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId("0000000000001")));
+    history.set_value(view.history.of_job(JobId("0000000000001"), JournalIndex(0)).size());
+  }));
+  // Taken at the release of its batch: what that batch made is in the history, what comes after goes to the watcher.
+  EXPECT_EQ(history.get_future().get(), 1u);
+  ASSERT_TRUE(submit("0000000000002", "two"));
+  ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001")}, shell_->now(), [](const Outcome&, const View&) {}));
+  ASSERT_TRUE(trace_.wait_for("event job-ended")) << testing::PrintToString(trace_.lines());
+  const auto lines = trace_.lines();
+  EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);   // neither the first again, nor another job's
+}
+
+}  // namespace
+}  // namespace muster::controller

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+struct Observed : SmallWorld {
+  Observed() {
+    node("n0", 1);
+    node("n1", 1);
+    submit("j1", spec("train", 2, 1));
+    started("j1", 1, "n0");
+    started("j1", 1, "n1");
+  }
+  static v1::AttemptReading& reading(PulseHeard& heard) {
+    v1::AttemptReading& added = *heard.pulse.add_readings();
+    added.set_job_id("j1");
+    added.set_attempt(1);
+    return added;
+  }
+  const AttemptSeen& seen() { return presence.attempts[{JobId("j1"), AttemptNo(1)}]; }
+};
+
+TEST(Observe, AnOldConnectionIsNotHeard) {
+  Observed world;
+  world.see(Connected{.node = NodeName("n0"), .connection = ConnectionId(77), .instance = InstanceId("i1")});
+  world.pass(std::chrono::seconds(2));
+  world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  EXPECT_TRUE(is_connected(world.presence, NodeName("n0")));
+  EXPECT_EQ(last_word(world.presence, NodeName("n0")), world.now.boot - std::chrono::seconds(2));
+}
+
+TEST(Observe, AControllerThatHasJustStartedCallsNobodySilent) {
+  Observed world;
+  world.presence = Presence{};
+  world.presence.listening_since = world.now.boot;
+  EXPECT_FALSE(is_silent(world.presence, NodeName("n0"), world.now.boot, world.limits.silent_after));
+  world.pass(world.limits.silent_after);
+  EXPECT_TRUE(is_silent(world.presence, NodeName("n0"), world.now.boot, world.limits.silent_after));
+}
+
+TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.add_ranks()->set_step(12);
+  reading.mutable_ranks(0)->set_loss(2.5);
+  reading.mutable_ranks(0)->set_has_loss(true);
+  reading.add_samples()->set_step(13);
+  reading.mutable_samples(0)->set_seconds(0.5);
+  world.see(heard);
+  EXPECT_EQ(world.seen().best_step, 13);
+  EXPECT_EQ(world.seen().ranks.at(RankNo(0)).loss, 2.5);
+  EXPECT_EQ(world.seen().step_seconds, 0.5);
+  EXPECT_EQ(world.seen().last_sample_at, world.now.wall);
+}
+
+TEST(Observe, ReadingsOfOthersDoNot) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  Observed::reading(heard).set_attempt(2);
+  heard.pulse.add_readings()->set_job_id("j9");
+  world.see(heard);
+  EXPECT_TRUE(world.presence.attempts.empty());
+}
+
+TEST(Observe, FinishedShardsOfAllNodesMakeACheckpoint) {
+  Observed world;
+  for (const char* node : {"n0", "n1"}) {
+    PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    v1::ShardReading& shard = *Observed::reading(heard).add_shards();
+    shard.set_step(10);
+    shard.set_shard(node);
+    shard.set_bytes(5);
+    shard.set_finished(true);
+    shard.set_expected(2);
+    shard.set_sealed(node[1] == '1');
+    shard.set_path("/save/iter_0000010");
+    world.see(heard);
+    EXPECT_EQ(world.job("j1").checkpoints.size(), node[1] == '0' ? 0U : 1U);
+  }
+  EXPECT_EQ(world.job("j1").checkpoints[0].bytes, 10U);
+  EXPECT_EQ(world.job("j1").checkpoints[0].path, "/save/iter_0000010");
+}
+
+TEST(Observe, ACheckpointOfUnknownSizeIsNeverWhole) {
+  CheckpointSeen seen{.shards = {{"a", {.bytes = 1, .finished = true}}}, .expected = 0, .sealed = true};
+  EXPECT_FALSE(seen.complete());
+  seen.expected = 1;
+  EXPECT_TRUE(seen.complete());
+  seen.sealed = false;
+  EXPECT_FALSE(seen.complete());
+}
+
+TEST(Observe, OnlyTheNewestStepsAreKept) {
+  Observed world;
+  for (std::int64_t step = 1; step <= 50; ++step) {
+    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    v1::ShardReading& shard = *Observed::reading(heard).add_shards();
+    shard.set_step(step);
+    shard.set_shard("a");
+    world.see(heard);
+  }
+  EXPECT_EQ(world.seen().checkpoints.size(), 4U);
+  EXPECT_EQ(world.seen().checkpoints.begin()->first, 47);
+}
+
+}  // namespace
+}  // namespace muster::core

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+void finish_one(SmallWorld& world, const std::string& id) {
+  world.submit(id, SmallWorld::spec("trivial", 1, 1), id);
+  world.started(id, 1, "n0");
+  world.exited(id, 1, "n0", 0, 0);
+  world.swept(id, 1, "n0");
+  world.logs(id, 1, "n0");
+}
+
+TEST(Propose, FinishedJobsAreInNoListThatIsWalked) {
+  SmallWorld world;
+  world.node("n0", 1);
+  for (int count = 0; count < 300; ++count) finish_one(world, fmt::format("j{:05}", count));
+  EXPECT_TRUE(world.ledger.live.empty());
+  EXPECT_TRUE(world.ledger.lingering.empty());
+  EXPECT_TRUE(world.ledger.queue.empty());
+  EXPECT_TRUE(world.ledger.device_holders.empty());
+  EXPECT_TRUE(world.ledger.ports_held.empty());
+  EXPECT_TRUE(world.ledger.node_parts.at(NodeName("n0")).open.empty());
+  EXPECT_EQ(desired(world.ledger, NodeName("n0")).size(), kForgetListMax);
+  EXPECT_EQ(world.ledger.archivable.size(), 300U);
+}
+
+TEST(Propose, WakesForTheArchiveAndLeavesNothingBehind) {
+  SmallWorld world;
+  world.node("n0", 1);
+  finish_one(world, "j1");
+  const Proposal proposal = propose(world.ledger, world.presence, world.now, world.limits);
+  EXPECT_TRUE(proposal.inputs.empty());
+  EXPECT_EQ(proposal.wake_at, world.now.boot + world.limits.archive_after);
+  world.pass(world.limits.archive_after);
+  world.settle();
+  EXPECT_TRUE(world.ledger.jobs.empty());
+  EXPECT_TRUE(world.ledger.node_parts.empty());
+  EXPECT_TRUE(world.submit("j2", SmallWorld::spec("trivial", 1, 1), "j1").repeated);
+  world.pass(world.limits.tombstone_keep);
+  world.settle();
+  EXPECT_TRUE(world.ledger.tombstones.empty());
+  EXPECT_TRUE(world.ledger.request_ids.empty());
+}
+
+TEST(Propose, ARunningJobWakesNobodyBeforeItsGraceCouldEnd) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  const BootTime start_deadline = world.now.boot + world.limits.start_timeout;
+  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, start_deadline);
+  world.started("j1", 1, "n0");
+  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + std::chrono::minutes(30) + world.limits.grace_margin);
+}
+
+TEST(Propose, AnIdleClusterHasNoWakeUp) {
+  SmallWorld world;
+  world.node("n0", 1);
+  EXPECT_FALSE(propose(world.ledger, world.presence, world.now, world.limits).wake_at);
+}
+
+TEST(Propose, ACaughtUpAttemptSaysSoOnce) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  const auto step = [&](std::uint32_t attempt, std::int64_t number) {
+    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    v1::AttemptReading& reading = *heard.pulse.add_readings();
+    reading.set_job_id("j1");
+    reading.set_attempt(attempt);
+    reading.add_ranks()->set_step(number);
+    world.see(heard);
+  };
+  step(1, 10);
+  EXPECT_FALSE(world.job("j1").attempts[0].caught_up_at);
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  step(2, 9);
+  EXPECT_FALSE(world.job("j1").attempts[1].caught_up_at);
+  step(2, 10);
+  EXPECT_TRUE(world.job("j1").attempts[1].caught_up_at);
+  const std::size_t events = world.journal.size();
+  step(2, 11);
+  EXPECT_EQ(world.journal.size(), events);
+}
+
+}  // namespace
+}  // namespace muster::core

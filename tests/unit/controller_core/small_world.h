@@ -1,0 +1,136 @@
+// A controller core in a test's hand: ledger, presence and clock as values, inputs settled to the fixed point, every event kept.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/core/core.h"
+#include "controller/core/dump.h"
+
+namespace muster::core {
+
+struct SmallWorld {
+  Ledger ledger;
+  Presence presence;
+  Now now{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Limits limits;
+  std::vector<std::pair<JournalIndex, Event>> journal;
+  std::uint64_t connections = 0;
+
+  SmallWorld() { presence.listening_since = now.boot; }
+
+  void accept(const Decision& decision) {
+    for (const EventBody& body : decision.events) {
+      journal.emplace_back(JournalIndex(journal.size() + 1), Event{.at = now.wall, .body = body});
+      apply(ledger, journal.back().first, journal.back().second);
+    }
+  }
+  // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would go round for ever.
+  void settle() {
+    for (int round = 0; round < 50; ++round) {
+      const Proposal proposal = propose(ledger, presence, now, limits);
+      if (proposal.inputs.empty()) {
+        if (proposal.wake_at) {
+          ASSERT_GT(*proposal.wake_at, now.boot);
+        }
+        return;
+      }
+      for (const Input& input : proposal.inputs) {
+        const Decision decision = decide(ledger, presence, input, now, limits);
+        ASSERT_FALSE(decision.refusal) << decision.refusal->message;
+        ASSERT_FALSE(decision.events.empty()) << "proposal " << input.index() << " came to nothing";
+        accept(decision);
+      }
+    }
+    FAIL() << "propose() does not settle";
+  }
+  Decision put(const Input& input) {
+    Decision decision = decide(ledger, presence, input, now, limits);
+    accept(decision);
+    settle();
+    return decision;
+  }
+  void see(const Observation& observation) {
+    observe(presence, ledger, observation, now);
+    settle();
+  }
+  void pass(Duration time) {
+    now.wall += time;
+    now.boot += time;
+  }
+
+  static v1::Inventory inventory(std::uint32_t devices, const std::string& address, const std::string& type = "cpu") {
+    v1::Inventory inventory;
+    inventory.set_address(address);
+    for (std::uint32_t id = 0; id < devices; ++id) {
+      inventory.add_devices()->set_id(id);
+      inventory.mutable_devices(static_cast<int>(id))->set_type(type);
+    }
+    return inventory;
+  }
+  void node(const std::string& name, std::uint32_t devices, const std::string& boot = "b1", const std::string& instance = "i1",
+            std::vector<v1::HeldAttempt> held = {}) {
+    const Decision decision = put(RegisterNode{
+        .node = NodeName(name), .instance = InstanceId(instance), .boot_id = BootId(boot), .inventory = inventory(devices, name), .version = "test"});
+    if (!decision.refusal) {
+      see(Connected{.node = NodeName(name),
+                    .connection = ConnectionId(++connections),
+                    .instance = InstanceId(instance),
+                    .held = std::move(held),
+                    .boot_id = BootId(boot)});
+    }
+  }
+  static v1::JobSpec spec(const std::string& name, std::uint32_t nodes, std::uint32_t devices) {
+    v1::JobSpec spec;
+    spec.set_name(name);
+    spec.mutable_resources()->set_nodes(nodes);
+    spec.mutable_resources()->set_devices(devices);
+    spec.mutable_resources()->set_type("auto");
+    spec.mutable_launch()->set_lockstep(true);
+    spec.mutable_checkpoint()->set_layout("megatron");
+    spec.mutable_success()->set_exit0(true);
+    return spec;
+  }
+  Decision submit(const std::string& id, const v1::JobSpec& what, const std::string& request = "") {
+    return put(SubmitJob{.job = JobId(id), .request_id = RequestId(request), .spec = what, .spec_hash = "hash"});
+  }
+  const JobRecord& job(const std::string& id) const { return ledger.jobs.at(JobId(id)); }
+
+  v1::Fact fact(const std::string& id, std::uint32_t attempt, Duration offset = {}) const {
+    v1::Fact fact;
+    fact.set_job_id(id);
+    fact.set_attempt(attempt);
+    const auto at = (now.wall + offset).time_since_epoch();
+    fact.mutable_at()->set_seconds(at / std::chrono::seconds(1));
+    fact.mutable_at()->set_nanos(static_cast<std::int32_t>((at % std::chrono::seconds(1)).count()));
+    return fact;
+  }
+  Decision report(const std::string& node, v1::Fact what, const std::string& instance = "i1") {
+    return put(ReportFact{.node = NodeName(node), .instance = InstanceId(instance), .fact = std::move(what)});
+  }
+  Decision started(const std::string& id, std::uint32_t attempt, const std::string& node) {
+    v1::Fact what = fact(id, attempt);
+    what.mutable_started();
+    return report(node, std::move(what));
+  }
+  Decision exited(const std::string& id, std::uint32_t attempt, const std::string& node, std::uint32_t rank, int code, int signal = 0, Duration offset = {}) {
+    v1::Fact what = fact(id, attempt, offset);
+    what.mutable_exited()->set_rank(rank);
+    what.mutable_exited()->set_code(code);
+    what.mutable_exited()->set_signal(signal);
+    return report(node, std::move(what));
+  }
+  Decision swept(const std::string& id, std::uint32_t attempt, const std::string& node, const std::string& reason = "ended") {
+    v1::Fact what = fact(id, attempt);
+    what.mutable_swept()->set_reason(reason);
+    return report(node, std::move(what));
+  }
+  Decision logs(const std::string& id, std::uint32_t attempt, const std::string& node) {
+    return put(ReportLogsCollected{.job = JobId(id), .attempt = AttemptNo(attempt), .node = NodeName(node)});
+  }
+};
+
+}  // namespace muster::core

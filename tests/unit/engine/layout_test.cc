@@ -1,0 +1,271 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "common/engine/layout.h"
+#include "common/engine/zip_end.h"
+
+namespace muster::engine {
+namespace {
+
+using testing::ElementsAre;
+
+// A tree of files in memory.
+class MemoryView final : public FileView {
+ public:
+  std::map<std::string, std::string> files;
+
+  [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override {
+    std::map<std::string, Entry> entries;
+    for (const auto& [path, content] : files) {
+      if (!path.starts_with(dir + "/")) continue;
+      const std::string rest = path.substr(dir.size() + 1);
+      const std::size_t slash = rest.find('/');
+      Entry entry{.name = rest.substr(0, slash), .directory = slash != std::string::npos};
+      if (!entry.directory) entry.bytes = content.size();
+      if (!entry.name.empty()) entries[entry.name] = entry;
+    }
+    std::vector<Entry> result;
+    for (auto& [name, entry] : entries) result.push_back(entry);
+    return result;
+  }
+  [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override {
+    const auto found = files.find(file);
+    return found == files.end() ? "" : found->second.substr(0, most);
+  }
+  [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override {
+    const auto found = files.find(file);
+    if (found == files.end()) return "";
+    return found->second.substr(found->second.size() - std::min(most, found->second.size()));
+  }
+};
+
+void little(std::string& to, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) to.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+}
+
+// An archive of one stored file, as torch.save writes it; zip64 as its writer does for large ones.
+std::string zip(std::size_t payload, bool zip64 = false) {
+  std::string text;
+  little(text, 0x04034b50, 4);
+  text.append(26, '\0');
+  text.append(payload, 'x');
+  const std::size_t directory = text.size();
+  little(text, 0x02014b50, 4);
+  text.append(42, '\0');
+  const std::size_t bytes = text.size() - directory;
+  if (zip64) {
+    const std::size_t end64 = text.size();
+    little(text, 0x06064b50, 4);
+    little(text, 44, 8);
+    text.append(12, '\0');
+    little(text, 1, 8);
+    little(text, 1, 8);
+    little(text, bytes, 8);
+    little(text, directory, 8);
+    little(text, 0x07064b50, 4);
+    little(text, 0, 4);
+    little(text, end64, 8);
+    little(text, 1, 4);
+  }
+  little(text, 0x06054b50, 4);
+  little(text, 0, 4);
+  little(text, 1, 2);
+  little(text, 1, 2);
+  little(text, bytes, 4);
+  little(text, zip64 ? 0xffffffff : directory, 4);
+  little(text, 0, 2);
+  return text;
+}
+
+bool whole(const std::string& file) { return zip_is_whole(std::string_view(file).substr(file.size() - std::min(file.size(), kZipTailBytes)), file.size()); }
+
+TEST(ZipEnd, SeesWholeArchives) {
+  EXPECT_TRUE(whole(zip(10)));
+  EXPECT_TRUE(whole(zip(10, true)));
+  EXPECT_TRUE(whole(zip(200'000)));
+  EXPECT_TRUE(whole(zip(200'000, true)));
+}
+
+// A save is killed anywhere: no shorter file passes.
+TEST(ZipEnd, NoTornFilePasses) {
+  for (const bool zip64 : {false, true}) {
+    const std::string file = zip(300, zip64);
+    for (std::size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(whole(file.substr(0, size))) << size;
+    EXPECT_FALSE(whole(file + "x"));
+    EXPECT_FALSE(whole(file + file.substr(0, 50)));
+    EXPECT_FALSE(whole("y" + file)) << "a file whose start is another's";
+  }
+  EXPECT_FALSE(whole(std::string(4096, '\0'))) << "blocks that never reached the disk";
+}
+
+TEST(ZipEnd, AnyBytesAreRead) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string file = zip(random() % 100, random() % 2 == 0);
+    for (std::uint32_t i = random() % 8; i > 0; --i) file[random() % file.size()] = static_cast<char>(random());
+    whole(file.substr(0, random() % (file.size() + 1)));
+  }
+}
+
+class MegatronTree : public testing::Test {
+ protected:
+  void save(int step, const std::vector<std::string>& ranks, bool optimizer = false) {
+    char name[32];
+    std::snprintf(name, sizeof name, "iter_%07d", step);
+    for (const std::string& rank : ranks) {
+      const std::string dir = std::string("/s/") + name + "/" + rank;
+      if (optimizer) view.files[dir + "/distrib_optim.pt"] = zip(50);
+      view.files[dir + "/model_optim_rng.pt"] = zip(100);
+    }
+  }
+  void tracker(const std::string& text) { view.files["/s/latest_checkpointed_iteration.txt"] = text; }
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const { return layout->scan(view, "/s", newest); }
+  static bool complete(const FoundCheckpoint& found) {
+    return found.sealed && found.expected > 0 && found.shards.size() == found.expected && std::ranges::all_of(found.shards, &FoundShard::finished);
+  }
+
+  MemoryView view;
+  std::unique_ptr<CheckpointLayout> layout = std::move(make_layout("megatron").value());
+};
+
+TEST_F(MegatronTree, NothingIsNothing) {
+  EXPECT_TRUE(scan().empty());
+  view.files["/s/progress.txt"] = "x";
+  view.files["/s/iter_5/mp_rank_00/model_optim_rng.pt"] = zip(1);  // not %07d
+  view.files["/s/iter_00000x5/mp_rank_00/model_optim_rng.pt"] = zip(1);
+  view.files["/s/release/mp_rank_00/model_optim_rng.pt"] = zip(1);
+  EXPECT_TRUE(scan().empty());
+}
+
+TEST_F(MegatronTree, IsCompleteWhenTheTrackerReachedIt) {
+  save(20, {"mp_rank_00"});
+  auto found = scan();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_FALSE(found[0].sealed);
+  EXPECT_EQ(found[0].expected, 0u) << "nothing tells yet how many there will be";
+  EXPECT_TRUE(found[0].shards[0].finished);
+  tracker("20");
+  found = scan();
+  EXPECT_TRUE(complete(found[0]));
+  EXPECT_EQ(found[0].path, "/s/iter_0000020");
+  EXPECT_EQ(found[0].shards[0].bytes, zip(100).size());
+}
+
+TEST_F(MegatronTree, TheTrackerAloneIsNeverTruth) {
+  save(20, {"mp_rank_00"});
+  save(40, {"mp_rank_00"});
+  for (const char* text : {"", "garbage", "4", "40x", "-40", "release", "60", "99999999999999999999"}) {
+    tracker(text);
+    for (const FoundCheckpoint& found : scan()) EXPECT_FALSE(found.sealed) << "tracker '" << text << "'";
+  }
+  tracker("20");  // behind
+  auto found = scan();
+  EXPECT_EQ(found[0].step, 40);
+  EXPECT_FALSE(found[0].sealed);
+  EXPECT_EQ(found[0].expected, 1u);
+  EXPECT_TRUE(complete(found[1]));
+  tracker("40\n");
+  view.files["/s/iter_0000040/mp_rank_00/model_optim_rng.pt"].resize(90);  // reached, and damaged since
+  found = scan();
+  EXPECT_TRUE(found[0].sealed);
+  EXPECT_FALSE(complete(found[0]));
+  EXPECT_TRUE(complete(found[1]));
+}
+
+TEST_F(MegatronTree, EveryShardOfAnEarlierStepIsExpected) {
+  save(20, {"mp_rank_00_000", "mp_rank_00_001", "mp_rank_01_000", "mp_rank_01_001"}, true);
+  tracker("20");
+  save(40, {"mp_rank_00_000", "mp_rank_01_001"}, true);
+  auto found = scan(1);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].expected, 4u);
+  EXPECT_FALSE(complete(found[0]));
+  EXPECT_TRUE(complete(scan(2)[1]));
+  tracker("40");  // the tracker says so, but half of it is gone
+  EXPECT_FALSE(complete(scan(1)[0]));
+}
+
+TEST_F(MegatronTree, ADistributedOptimizersFileIsNeededOnceAnyShardHasOne) {
+  save(20, {"mp_rank_00", "mp_rank_01"}, true);
+  tracker("20");
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files.erase("/s/iter_0000020/mp_rank_01/distrib_optim.pt");
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files["/s/iter_0000020/mp_rank_01/distrib_optim.pt"] = zip(50).substr(0, 60);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+// Killed at any byte of any file of a save, in the order Megatron writes: never complete before the tracker.
+TEST_F(MegatronTree, NoPrefixOfASaveIsComplete) {
+  save(20, {"mp_rank_00", "mp_rank_01"}, true);
+  tracker("20");
+  const MemoryView before = view;
+  save(40, {"mp_rank_00", "mp_rank_01"}, true);
+  const MemoryView after = view;
+  const std::vector<std::string> order = {"/s/iter_0000040/mp_rank_00/distrib_optim.pt", "/s/iter_0000040/mp_rank_01/distrib_optim.pt",
+                                          "/s/iter_0000040/mp_rank_00/model_optim_rng.pt", "/s/iter_0000040/mp_rank_01/model_optim_rng.pt"};
+  view = before;
+  for (const std::string& file : order)
+    for (std::size_t size = 0; size <= after.files.at(file).size(); size += 7) {
+      view.files[file] = after.files.at(file).substr(0, size);
+      const auto found = scan();
+      EXPECT_FALSE(complete(found[0])) << file << " at " << size;
+      EXPECT_TRUE(complete(found[1]));
+      view.files[file] = after.files.at(file);
+    }
+  tracker("");  // opened for writing
+  EXPECT_FALSE(complete(scan()[0]));
+  tracker("4");
+  EXPECT_FALSE(complete(scan()[0]));
+  tracker("40");
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
+TEST_F(MegatronTree, NewestFirstAndNoMoreThanAsked) {
+  for (int step = 10; step <= 100; step += 10) save(step, {"mp_rank_00"});
+  save(12345678, {"mp_rank_00"});  // past seven digits
+  tracker("12345678");
+  std::vector<std::int64_t> steps;
+  for (const FoundCheckpoint& found : scan(3)) steps.push_back(found.step);
+  EXPECT_THAT(steps, ElementsAre(12345678, 100, 90));
+}
+
+TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
+  const std::string dir = "/s/iter_0000020/";
+  view.files[dir + "common.pt"] = zip(10);
+  view.files[dir + "__0_0.distcp"] = "data";
+  view.files[dir + "__1_0.distcp"] = "data";
+  tracker("20");
+  EXPECT_FALSE(complete(scan()[0])) << "an async save that was killed leaves this";
+  view.files[dir + ".metadata"] = "pickle";
+  EXPECT_FALSE(complete(scan()[0]));
+  const std::string json = R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1})";
+  for (std::size_t size = 0; size < json.size(); ++size) {
+    view.files[dir + "metadata.json"] = json.substr(0, size);
+    EXPECT_FALSE(complete(scan()[0])) << size;
+  }
+  view.files[dir + "metadata.json"] = json;
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files[dir + "common.pt"].resize(20);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+TEST_F(MegatronTree, LinksNameTheOneStep) {
+  const LinkPlan plan = layout->links("/s", 20);
+  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("iter_0000020", "/s/iter_0000020")));
+  EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>("latest_checkpointed_iteration.txt", "20")));
+}
+
+TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
+  MemoryView view;
+  view.files["/s/iter_0000020/mp_rank_00/model_optim_rng.pt"] = zip(1);
+  EXPECT_TRUE(make_layout("none").value()->scan(view, "/s", 2).empty());
+  EXPECT_FALSE(make_layout("unheard-of"));
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,91 @@
+#include "common/io/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+namespace muster::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  Files() {
+    std::string pattern = (fs::temp_directory_path() / "files.XXXXXX").string();
+    dir_ = ::mkdtemp(pattern.data());
+  }
+  ~Files() override { fs::remove_all(dir_); }
+  [[nodiscard]] std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_), fs::directory_iterator())); }
+  fs::path dir_;
+};
+
+TEST_F(Files, ReplaceShowsTheNewBytesWithModePrivate) {
+  for (const auto durable : {Durable::No, Durable::Yes}) {
+    ASSERT_TRUE(replace_file(dir_ / "x", "old", durable));
+    ASSERT_TRUE(replace_file(dir_ / "x", "newer", durable));
+    EXPECT_EQ(*read_file(dir_ / "x", 100), "newer");
+    EXPECT_EQ(fs::status(dir_ / "x").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    EXPECT_EQ(entries(), 1U) << "a temporary file was left";
+  }
+}
+
+TEST_F(Files, ReadHasABoundAndSaysWhatIsMissing) {
+  ASSERT_TRUE(replace_file(dir_ / "x", std::string(10000, 'x'), Durable::No));
+  EXPECT_EQ(read_file(dir_ / "x", 10000)->size(), 10000U);
+  EXPECT_EQ(read_file(dir_ / "x", 9999).error().code, ErrorCode::ResourceExhausted);
+  const auto missing = read_file(dir_ / "y", 10);
+  EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(missing.error().message, "opening '" + (dir_ / "y").string() + "': No such file or directory");
+}
+
+TEST_F(Files, ReadOfProcGoesToTheEnd) { EXPECT_GT(read_file("/proc/self/status", 1 << 20)->size(), 100U); }
+
+TEST_F(Files, OfManyCreatorsOneWinsAndNobodyReadsAPart) {
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 50; ++round) {
+    const auto path = dir_ / std::to_string(round);
+    std::atomic<int> winner{-1};
+    std::atomic<int> winners{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+          const auto created = create_file(path, std::string(5000, static_cast<char>('a' + i)));
+          if (created && *created) {
+            winner = i;
+            ++winners;
+          } else if (created) {
+            EXPECT_EQ(read_file(path, 10000)->size(), 5000U);  // who lost can already read all of it
+          }
+        });
+      }
+    }
+    EXPECT_EQ(winners, 1);
+    EXPECT_EQ(*read_file(path, 10000), std::string(5000, static_cast<char>('a' + winner)));
+  }
+  EXPECT_EQ(entries(), 50U) << "a temporary file was left";
+}
+
+TEST_F(Files, MakeDirsMakesParentsAndTakesWhatIsThere) {
+  const mode_t old_mask = ::umask(077);
+  ASSERT_TRUE(make_dirs(dir_ / "a" / "b" / "c", 0755));
+  ::umask(old_mask);
+  EXPECT_TRUE(make_dirs(dir_ / "a" / "b" / "c", 0700));
+  struct stat status {};
+  ASSERT_EQ(::stat((dir_ / "a/b/c").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0755U);
+  ASSERT_TRUE(replace_file(dir_ / "file", "", Durable::No));
+  EXPECT_FALSE(make_dirs(dir_ / "file", 0700));
+  EXPECT_FALSE(make_dirs(dir_ / "file" / "below", 0700));
+}
+
+TEST_F(Files, ReplaceInAFolderThatIsNotThereFails) { EXPECT_EQ(replace_file(dir_ / "no" / "x", "", Durable::No).error().code, ErrorCode::NotFound); }
+
+}  // namespace
+}  // namespace muster::io

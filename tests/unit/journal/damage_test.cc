@@ -1,0 +1,331 @@
+// What a damaged, cut or old journal gets: a refusal that names the row and the remedy, or nothing worse than what was promised.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "controller/journal/head.h"
+#include "tests/unit/journal/journal_dir.h"
+
+namespace muster::journal {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Twelve rows in six batches, closed in good order: all of it in journal.db.
+std::vector<std::string> small_history(const std::filesystem::path& dir) {
+  Opened opened = open_journal(dir);
+  std::vector<std::string> written;
+  const auto add = [&](const std::vector<core::Event>& events) {
+    const auto texts = append(*opened.journal, events);
+    written.insert(written.end(), texts.begin(), texts.end());
+  };
+  add({started(1), registered("n01", "b1")});
+  add({submitted("j1", "one"), submitted("j2", "two"), submitted("j3", "three")});
+  add({exited("j1", 0, 0)});
+  add({exited("j1", 1, 1), exited("j2", 0, 0), exited("j3", 0, 0)});
+  add({ended("j1"), ended("j2")});
+  add({ended("j3")});
+  return written;
+}
+bool is_prefix(const std::vector<std::string>& of, const std::vector<std::string>& rows) {
+  return rows.size() <= of.size() && std::equal(rows.begin(), rows.end(), of.begin());
+}
+
+struct Hurt {
+  std::string what, statement;
+  std::size_t sound;
+  std::string says;
+};
+class DamagedRow : public testing::TestWithParam<Hurt> {};
+
+TEST_P(DamagedRow, IsRefusedByNameAndGivenUpOnRequest) {
+  const Hurt& hurt = GetParam();
+  TempDir dir;
+  const auto written = small_history(dir.path());
+  sql(dir.path(), hurt.statement);
+
+  const Opened refused = open_journal(dir.path());
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::DataLoss);
+  EXPECT_THAT(refused.error->message, AllOf(StartsWith("loading the journal in '" + dir.path().native() + "'"), HasSubstr(hurt.says),
+                                            HasSubstr("rows 1 to " + std::to_string(hurt.sound) + " are sound"), HasSubstr("would be lost"),
+                                            HasSubstr("start with --accept-loss to go on from row " + std::to_string(hurt.sound))));
+  EXPECT_EQ(open_journal(dir.path()).error, refused.error) << "a refusal changes nothing";
+
+  Opened accepted = open_journal(dir.path(), true);
+  ASSERT_FALSE(accepted.error) << accepted.error->message;
+  EXPECT_EQ(accepted.rows.size(), hurt.sound);
+  EXPECT_TRUE(is_prefix(written, accepted.rows));
+  EXPECT_EQ(accepted.journal->last(), JournalIndex(12)) << "no index is used twice";
+  EXPECT_EQ(accepted.journal->lost(), 12 - hurt.sound);
+  ASSERT_EQ(accepted.journal->notices().size(), 1u);
+  EXPECT_THAT(accepted.journal->notices()[0], AllOf(HasSubstr(hurt.says), HasSubstr("journal.damaged-1.db")));
+  EXPECT_TRUE(std::filesystem::exists(dir.path() / "journal.damaged-1.db"));
+  const auto more = append(*accepted.journal, {started(2)});
+  EXPECT_THAT(more.at(0), StartsWith("13 "));
+  accepted.journal.reset();
+
+  const Opened after = open_journal(dir.path());
+  ASSERT_FALSE(after.error) << after.error->message;
+  EXPECT_EQ(after.rows.size(), hurt.sound + 1);
+  EXPECT_EQ(after.rows.back(), more[0]);
+  EXPECT_EQ(after.journal->lost(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, DamagedRow,
+    testing::Values(Hurt{"a bit of a payload",
+                         "UPDATE rows SET payload=CAST(substr(payload,1,9) || char(unicode(substr(CAST(payload AS TEXT),10,1))+1) || substr(payload,11) AS "
+                         "BLOB) WHERE idx=7",
+                         6, "row 7 does not fit its checksum"},
+                    Hurt{"a cut payload", "UPDATE rows SET payload=substr(payload,1,length(payload)-1) WHERE idx=5", 4, "row 5 does not fit its checksum"},
+                    Hurt{"its type", "UPDATE rows SET type=type+1 WHERE idx=9", 8, "row 9 does not fit its checksum"},
+                    Hurt{"its format", "UPDATE rows SET format=3 WHERE idx=2", 1, "row 2 does not fit its checksum"},
+                    Hurt{"posing as a bridge", "UPDATE rows SET format=0, type=0 WHERE idx=2", 1, "row 2 cannot be read as a row"},
+                    Hurt{"its index", "UPDATE rows SET idx=999 WHERE idx=8", 7, "after row 7 comes row 9: what was between is gone"},
+                    Hurt{"a negative index", "UPDATE rows SET idx=-3 WHERE idx=8", 0, "after row 0 comes row 18446744073709551613"},
+                    Hurt{"its checksum", "UPDATE rows SET chain=zeroblob(16) WHERE idx=6", 5, "row 6 does not fit its checksum"},
+                    Hurt{"no checksum", "UPDATE rows SET chain=x'' WHERE idx=6", 5, "row 6 cannot be read as a row"},
+                    Hurt{"a hole", "DELETE FROM rows WHERE idx=4", 3, "after row 3 comes row 5: what was between is gone"},
+                    Hurt{"a hole closed up", "DELETE FROM rows WHERE idx=4; UPDATE rows SET idx=idx-1 WHERE idx>4", 3, "row 4 does not fit its checksum"},
+                    Hurt{"the first row", "DELETE FROM rows WHERE idx=1", 0, "after row 0 comes row 2"},
+                    Hurt{"the tail", "DELETE FROM rows WHERE idx>10", 10,
+                         "the database ends at row 10, but row 12 was durable: it is an old copy, or its end was cut off"},
+                    Hurt{"the last row", "DELETE FROM rows WHERE idx=12", 11, "the database ends at row 11, but row 12 was durable"},
+                    Hurt{"two rows exchanged", "UPDATE rows SET idx=1000 WHERE idx=7; UPDATE rows SET idx=7 WHERE idx=8; UPDATE rows SET idx=8 WHERE idx=1000",
+                         6, "row 7 does not fit its checksum"}),
+    [](const auto& param) {
+      std::string name = param.param.what;
+      std::ranges::replace(name, ' ', '_');
+      return name;
+    });
+
+// A flipped bit anywhere in the file: the same rows, or a refusal; and what --accept-loss then gives is a prefix. Never other rows, never a crash.
+TEST(DamagedFile, AFlippedBitNeverGoesUnseen) {
+  TempDir dir;
+  const auto written = small_history(dir.path() / "good");
+  std::filesystem::remove(dir.path() / "good" / "journal.db-wal");  // closed in good order: all is in the database
+  std::filesystem::remove(dir.path() / "good" / "journal.db-shm");
+  const std::string good = read_all(dir.path() / "good" / "journal.db");
+  std::size_t refused = 0, unharmed = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    // One byte in thirteen of what is used, one in 97 of the empty space between.
+    const bool empty = good.compare(at, 16, std::string(16, '\0')) == 0;
+    if (empty ? at % 97 != 0 : at % 13 != 0) continue;
+    copy_dir(dir.path() / "good", dir.path() / "bad");
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << (at % 8)));
+    write_all(dir.path() / "bad" / "journal.db", bad);
+    const Opened opened = open_journal(dir.path() / "bad");
+    if (!opened.error) {
+      ASSERT_EQ(opened.rows, written) << "at byte " << at;
+      ++unharmed;
+      continue;
+    }
+    ++refused;
+    ASSERT_TRUE(opened.error->code == ErrorCode::DataLoss || opened.error->code == ErrorCode::Unsupported) << "at byte " << at << ": " << opened.error->message;
+    if (opened.error->code == ErrorCode::Unsupported) continue;  // the version number itself: a newer muster's journal, for all we can tell
+    const Opened accepted = open_journal(dir.path() / "bad", true);
+    ASSERT_FALSE(accepted.error) << "at byte " << at << ": " << accepted.error->message;
+    ASSERT_TRUE(is_prefix(written, accepted.rows)) << "at byte " << at;
+    ASSERT_EQ(accepted.journal->last(), JournalIndex(12)) << "at byte " << at;
+  }
+  EXPECT_GT(refused, 60u);
+  EXPECT_GT(unharmed, 0u);
+}
+
+TEST(DamagedFile, ALostJournalIdCostsNoRow) {
+  TempDir dir;
+  const auto written = small_history(dir.path());
+  for (const char* hurt : {"UPDATE meta SET value='0123'", "DELETE FROM meta"}) {
+    sql(dir.path(), hurt);
+    EXPECT_EQ(open_journal(dir.path()).error.value_or(Error{}).code, ErrorCode::DataLoss);
+    const Opened accepted = open_journal(dir.path(), true);
+    ASSERT_FALSE(accepted.error) << accepted.error->message;
+    EXPECT_EQ(accepted.rows, written);
+    EXPECT_EQ(accepted.journal->lost(), 0u);
+  }
+}
+
+TEST(DamagedFile, ACutDatabaseIsRefused) {
+  TempDir dir;
+  const auto written = small_history(dir.path() / "good");
+  std::filesystem::remove(dir.path() / "good" / "journal.db-wal");
+  std::filesystem::remove(dir.path() / "good" / "journal.db-shm");
+  const std::string good = read_all(dir.path() / "good" / "journal.db");
+  for (std::size_t size = 0; size < good.size(); size += 512) {
+    copy_dir(dir.path() / "good", dir.path() / "bad");
+    write_all(dir.path() / "bad" / "journal.db", good.substr(0, size));
+    const Opened opened = open_journal(dir.path() / "bad");
+    if (!opened.error) {
+      ASSERT_EQ(opened.rows, written) << "cut to " << size;  // only the archive's empty page was cut
+      continue;
+    }
+    ASSERT_EQ(opened.error->code, ErrorCode::DataLoss) << "cut to " << size << ": " << opened.error->message;
+    const Opened accepted = open_journal(dir.path() / "bad", true);
+    ASSERT_FALSE(accepted.error) << "cut to " << size << ": " << accepted.error->message;
+    ASSERT_TRUE(is_prefix(written, accepted.rows));
+  }
+  std::filesystem::remove(dir.path() / "good" / "journal.db");
+  const Opened gone = open_journal(dir.path() / "good");
+  ASSERT_TRUE(gone.error);
+  EXPECT_THAT(gone.error->message, AllOf(HasSubstr("journal.db' is gone"), HasSubstr("go on from the last sound row")));
+  const Opened anew = open_journal(dir.path() / "good", true);
+  ASSERT_FALSE(anew.error) << anew.error->message;
+  EXPECT_EQ(anew.journal->last(), JournalIndex(12));
+}
+
+TEST(OldDatabase, UnderANewerHeadIsRefused) {
+  TempDir dir;
+  { append(*open_journal(dir.path() / "journal").journal, {started(1), submitted("j1", "one")}); }
+  copy_dir(dir.path() / "journal", dir.path() / "backup");
+  { append(*open_journal(dir.path() / "journal").journal, {exited("j1", 0, 0), ended("j1")}); }
+  for (const char* file : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
+    std::filesystem::remove(dir.path() / "journal" / file);
+    if (std::filesystem::exists(dir.path() / "backup" / file)) std::filesystem::copy_file(dir.path() / "backup" / file, dir.path() / "journal" / file);
+  }
+  const Opened opened = open_journal(dir.path() / "journal");
+  ASSERT_TRUE(opened.error);
+  EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
+  EXPECT_THAT(opened.error->message,
+              AllOf(HasSubstr("ends at row 2, but row 4 was durable"), HasSubstr("rows 3 to 4 would be lost"), HasSubstr("--accept-loss")));
+  // The whole directory, head and all, is what can be put back.
+  EXPECT_FALSE(open_journal(dir.path() / "backup").error);
+}
+
+TEST(OldDatabase, BesideANewerWalIsSoundOrRefused) {
+  // Somebody puts only journal.db back, and leaves the WAL of a killed controller beside it.
+  TempDir dir;
+  Opened opened = open_journal(dir.path() / "journal");
+  append(*opened.journal, {started(1)});
+  opened.journal.reset();
+  copy_dir(dir.path() / "journal", dir.path() / "backup");
+  opened = open_journal(dir.path() / "journal");
+  std::vector<std::string> written = opened.rows;
+  for (std::uint32_t i = 0; i < 3'000; ++i) {
+    const auto texts = append(*opened.journal, {exited("j1", i, 1)});
+    written.push_back(texts[0]);
+  }
+  copy_dir(dir.path() / "journal", dir.path() / "killed");
+  std::filesystem::copy_file(dir.path() / "backup" / "journal.db", dir.path() / "killed" / "journal.db", std::filesystem::copy_options::overwrite_existing);
+  const Opened mixed = open_journal(dir.path() / "killed");
+  if (mixed.error) {
+    EXPECT_EQ(mixed.error->code, ErrorCode::DataLoss) << mixed.error->message;
+  } else {
+    EXPECT_EQ(mixed.rows, written);
+  }
+}
+
+TEST(Head, BehindItsDatabaseIsOrdinary) {
+  TempDir dir;
+  Opened opened = open_journal(dir.path());
+  append(*opened.journal, {started(1)});
+  const std::string old_head = read_all(dir.path() / "head");
+  append(*opened.journal, {submitted("j1", "one")});
+  append(*opened.journal, {ended("j1")});
+  opened.journal.reset();
+  write_all(dir.path() / "head", old_head);
+  const Opened after = open_journal(dir.path());
+  ASSERT_FALSE(after.error) << after.error->message;
+  EXPECT_EQ(after.rows.size(), 3u);
+  EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().index, JournalIndex(3));
+}
+
+TEST(Head, ATornSlotLeavesTheOther) {
+  TempDir dir;
+  Opened opened = open_journal(dir.path());
+  append(*opened.journal, {started(1)});
+  append(*opened.journal, {submitted("j1", "one")});
+  opened.journal.reset();
+  const std::string head = read_all(dir.path() / "head");
+  ASSERT_EQ(head.size(), 1024u);
+  EXPECT_THAT(head, HasSubstr(" c-1 "));  // a person can read it
+  for (const std::size_t slot : {0u, 512u}) {
+    std::string torn = head;
+    torn.replace(slot + 60, 200, 200, '#');
+    write_all(dir.path() / "head", torn);
+    const auto read = HeadFile::read(dir.path() / "head");
+    ASSERT_TRUE(read && *read);
+    EXPECT_EQ((*read)->index, JournalIndex(slot == 0 ? 2 : 1));
+    const Opened after = open_journal(dir.path());
+    EXPECT_FALSE(after.error);
+    EXPECT_EQ(after.rows.size(), 2u);
+  }
+}
+
+TEST(Head, GoneOrWhollyDamagedIsRefused) {
+  TempDir dir;
+  { append(*open_journal(dir.path()).journal, {started(1), submitted("j1", "one")}); }
+  const std::string head = read_all(dir.path() / "head");
+  const auto refuses = [&](const std::string& says) {
+    const Opened opened = open_journal(dir.path());
+    ASSERT_TRUE(opened.error);
+    EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
+    EXPECT_THAT(opened.error->message, AllOf(HasSubstr(says), HasSubstr("rows 1 to 2 are sound"), HasSubstr("--accept-loss")));
+  };
+  write_all(dir.path() / "head", std::string(1024, 'x'));
+  refuses("neither of its two slots is sound");
+  write_all(dir.path() / "head", "");
+  refuses("neither of its two slots is sound");
+  std::filesystem::remove(dir.path() / "head");
+  refuses("is gone, so that nobody can tell whether the database is the newest");
+  const Opened accepted = open_journal(dir.path(), true);
+  ASSERT_FALSE(accepted.error);
+  EXPECT_EQ(accepted.rows.size(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "journal.damaged-1.db")) << "the database was sound: it stays";
+}
+
+TEST(Head, OfAnotherJournalIsRefused) {
+  TempDir dir;
+  { append(*open_journal(dir.path() / "a").journal, {started(1)}); }
+  { append(*open_journal(dir.path() / "b").journal, {started(1)}); }
+  write_all(dir.path() / "a" / "head", read_all(dir.path() / "b" / "head"));
+  const Opened opened = open_journal(dir.path() / "a");
+  ASSERT_TRUE(opened.error);
+  EXPECT_THAT(opened.error->message, HasSubstr("the head file belongs to another journal"));
+}
+
+TEST(Head, OfAnotherBranchIsRefused) {
+  // Two controllers went on from copies of one directory: each is sound, their heads are not each other's.
+  TempDir dir;
+  { append(*open_journal(dir.path() / "a").journal, {started(1)}); }
+  copy_dir(dir.path() / "a", dir.path() / "b");
+  { append(*open_journal(dir.path() / "a").journal, {submitted("j1", "one"), ended("j1")}); }
+  { append(*open_journal(dir.path() / "b").journal, {submitted("j2", "two")}); }
+  write_all(dir.path() / "a" / "head", read_all(dir.path() / "b" / "head"));
+  const Opened opened = open_journal(dir.path() / "a");
+  ASSERT_TRUE(opened.error);
+  EXPECT_THAT(opened.error->message, HasSubstr("row 2 is not the one that the head file was written for"));
+}
+
+// A crash anywhere between the steps of an accepted loss ends, after the next start, in the same journal.
+TEST(Salvage, IsFinishedByTheNextStart) {
+  TempDir dir;
+  const auto written = small_history(dir.path() / "damaged");
+  sql(dir.path() / "damaged", "DELETE FROM rows WHERE idx=9");
+  copy_dir(dir.path() / "damaged", dir.path() / "done");
+  ASSERT_FALSE(open_journal(dir.path() / "done", true).error);
+  // As it stands right after the commit point: the old files in place, the new one complete beside them. Then one step further each time.
+  for (int step = 0; step < 3; ++step) {
+    const auto stopped = dir.path() / ("stopped-" + std::to_string(step));
+    copy_dir(dir.path() / "damaged", stopped);
+    write_all(stopped / "journal.db-wal", "an old WAL");
+    std::filesystem::copy_file(dir.path() / "done" / "journal.db", stopped / "journal.db.salvaged");
+    if (step >= 1) std::filesystem::rename(stopped / "journal.db-wal", stopped / "journal.damaged-1.db-wal");
+    if (step >= 2) std::filesystem::rename(stopped / "journal.db", stopped / "journal.damaged-1.db");
+    const Opened opened = open_journal(stopped);  // no --accept-loss: it was accepted
+    ASSERT_FALSE(opened.error) << opened.error->message;
+    EXPECT_EQ(opened.rows, (std::vector<std::string>{written.begin(), written.begin() + 8}));
+    EXPECT_EQ(opened.journal->last(), JournalIndex(12));
+    EXPECT_EQ(opened.journal->lost(), 4u) << "still told, by the bridge";
+    ASSERT_EQ(opened.journal->notices().size(), 1u);
+    EXPECT_EQ(read_all(stopped / "journal.damaged-1.db-wal"), "an old WAL");
+    EXPECT_FALSE(std::filesystem::exists(stopped / "journal.db.salvaged"));
+  }
+}
+
+}  // namespace
+}  // namespace muster::journal

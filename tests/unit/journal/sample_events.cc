@@ -1,0 +1,128 @@
+#include "tests/unit/journal/sample_events.h"
+
+#include <fmt/format.h>
+
+#include "controller/journal/codec.h"
+
+namespace muster::journal {
+namespace {
+
+WallTime at(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds) + Duration(7)); }
+
+v1::JobSpec spec(const std::string& name) {
+  v1::JobSpec made;
+  made.set_name(name);
+  made.set_engine("torch");
+  (*made.mutable_labels())["exp"] = "wiki";
+  made.mutable_resources()->set_nodes(2);
+  made.mutable_launch()->set_per(v1::LAUNCH_PER_RANK);
+  made.mutable_recovery()->mutable_window()->set_seconds(86'400);
+  made.set_output_dir("/srv/out");
+  return made;
+}
+v1::Inventory inventory() {
+  v1::Inventory made;
+  made.add_devices()->set_id(3);
+  made.set_address("10.0.0.7");
+  made.set_cpus(64);
+  made.set_shared_storage(true);
+  return made;
+}
+core::Verdict verdict() {
+  return {.cls = core::FailureClass::Operator,
+          .node = NodeName("n07"),
+          .rank = RankNo(5),
+          .reason = "rank 5 ended with status 3",
+          .evidence = "ValueError: x",
+          .signature = "exit 3"};
+}
+
+core::Event event(core::EventBody body) {
+  static std::int64_t seconds = 0;
+  return {.at = at(++seconds % 1'000 + 1), .body = std::move(body)};
+}
+
+}  // namespace
+
+std::vector<core::Event> one_of_every_kind() {
+  const JobId job("01jabcdefghjk");
+  const AttemptNo attempt(3);
+  const NodeName node("n07");
+  const WallTime when = at(1'700'000'000);
+  const core::PlacedNode placed{.node = node,
+                                .boot_id = BootId("b-1"),
+                                .instance = InstanceId("i-1"),
+                                .address = "10.0.0.7",
+                                .devices = {0, 3},
+                                .first_rank = RankNo(8),
+                                .rank_count = 2};
+  std::vector<core::EventBody> bodies = {
+      core::ControllerStarted{.epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
+      core::NodeRegistered{.node = node, .instance = InstanceId("i-1"), .boot_id = BootId("b-1"), .inventory = inventory(), .version = "0.1.0"},
+      core::NodeDeclaredDead{.node = node, .reason = "burnt"},
+      core::JobSubmitted{.job = job, .request_id = RequestId("r-1"), .spec = spec("llama-7b"), .spec_hash = "h"},
+      core::CancelRequested{.job = job, .reason = "no longer needed"},
+      core::AttemptPlaced{.job = job,
+                          .attempt = attempt,
+                          .nodes = {placed, placed},
+                          .master_port = 65'535,
+                          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5"}},
+      core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when},
+      core::NodeStartFailed{.job = job, .attempt = attempt, .node = node, .why = core::StartFailure::Port, .text = "port 20000 is taken", .node_time = when},
+      core::RankExited{.job = job,
+                       .attempt = attempt,
+                       .node = node,
+                       .rank = RankNo(9),
+                       .code = -1,
+                       .signal = 9,
+                       .stop_requested = true,
+                       .oom = true,
+                       .lost = true,
+                       .success_seen = true,
+                       .evidence = "Killed",
+                       .node_time = when},
+      core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
+      core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
+      core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
+      core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when},
+      core::AttemptEnded{.job = job, .attempt = attempt, .verdict = verdict(), .charged = true, .best_step = 999, .fence = "swept", .job_ends = true},
+      core::CaughtUp{.job = job, .attempt = attempt, .step = 999},
+      core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},
+      core::JobEnded{.job = job, .outcome = core::Outcome::Cancelled, .verdict = verdict()},
+      core::LogsCollected{.job = job, .attempt = attempt, .node = node},
+      core::JobArchived{.job = job, .name = "llama-7b", .request_id = RequestId("r-1"), .outcome = core::Outcome::Failed, .ended_at = when},
+      core::TombstoneDropped{.job = job},
+  };
+  std::vector<core::Event> events;
+  std::int64_t seconds = 1'700'000'000;
+  for (auto& body : bodies) events.push_back({.at = at(++seconds), .body = std::move(body)});
+  return events;
+}
+
+core::Event started(std::uint64_t epoch) { return event(core::ControllerStarted{.epoch = Epoch(epoch), .cluster = ClusterId("c-1"), .version = "0.1.0"}); }
+core::Event registered(const std::string& node, const std::string& boot) {
+  return event(
+      core::NodeRegistered{.node = NodeName(node), .instance = InstanceId("i-" + node), .boot_id = BootId(boot), .inventory = inventory(), .version = "0.1.0"});
+}
+core::Event submitted(const std::string& job, const std::string& name) {
+  return event(core::JobSubmitted{.job = JobId(job), .request_id = RequestId("r-" + job), .spec = spec(name), .spec_hash = "h"});
+}
+core::Event exited(const std::string& job, std::uint32_t rank, std::int32_t code) {
+  return event(core::RankExited{
+      .job = JobId(job), .attempt = AttemptNo(1), .node = NodeName("n01"), .rank = RankNo(rank), .code = code, .evidence = "a line of the log"});
+}
+core::Event ended(const std::string& job) { return event(core::JobEnded{.job = JobId(job), .outcome = core::Outcome::Succeeded, .verdict = {}}); }
+core::Event archived(const std::string& job, const std::string& name) {
+  return event(core::JobArchived{.job = JobId(job), .name = name, .request_id = RequestId("r-" + job), .outcome = core::Outcome::Succeeded, .ended_at = at(5)});
+}
+core::Event tombstone_dropped(const std::string& job) { return event(core::TombstoneDropped{.job = JobId(job)}); }
+
+std::string text_of(const Row& row) {
+  const Record record = encode(row.event);
+  const JobId* job = job_of(row.event);
+  std::string hex;
+  for (const char byte : record.payload) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return fmt::format("{} {} {} {}", row.index.value, kind_name(record.type), job == nullptr ? "-" : job->value, hex);
+}
+
+}  // namespace muster::journal

@@ -1,0 +1,142 @@
+#include "common/process/cookie.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "common/process/spawn.h"
+
+namespace muster::process {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kPatienceMs = 20000;
+constexpr const char* kName = "MUSTER_COOKIE";
+
+std::string stub() { return (fs::read_symlink("/proc/self/exe").parent_path() / "stub_trainer").string(); }
+
+// One of a kind for each test: tests of other builds may run beside this one.
+std::string unique_value(const char* test) { return std::string(test) + "/" + std::to_string(::getpid()); }
+
+pid_t start(const std::string& value, std::vector<std::string> more = {}) {
+  std::vector<std::string> argv = {stub(), "--block"};
+  argv.insert(argv.end(), more.begin(), more.end());
+  auto pid = spawn({.path = stub(), .argv = argv, .env = {"A=1", std::string(kName) + "=" + value, "Z=1"}, .cwd = {}});
+  EXPECT_TRUE(pid);
+  return pid ? *pid : -1;
+}
+
+void finish(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST(CookieScanOf, FindsTheWholeValueOnly) {
+  const auto value = unique_value("whole");
+  const pid_t right = start(value);
+  const pid_t longer = start(value + "0");
+  const pid_t other = start("x" + value);
+  const auto scan = scan_cookie(kName, value);
+  ASSERT_TRUE(scan);
+  ASSERT_EQ(scan->found.size(), 1U);
+  EXPECT_EQ(scan->found.front().pid, right);
+  EXPECT_EQ(scan->found.front(), *identify(right));
+  for (const pid_t pid : {right, longer, other}) finish(pid);
+}
+
+TEST(CookieScanOf, NameMustBeTheWholeNameToo) {
+  const auto value = unique_value("name");
+  const auto pid = spawn(
+      {.path = stub(), .argv = {stub(), "--block"}, .env = {"NOT_" + std::string(kName) + "=" + value, "TEXT=" + std::string(kName) + "=" + value}, .cwd = {}});
+  ASSERT_TRUE(pid);
+  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  finish(*pid);
+}
+
+TEST(CookieScanOf, AZombieIsNotThere) {
+  const auto value = unique_value("zombie");
+  const pid_t pid = start(value);
+  ::kill(pid, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  finish(pid);
+}
+
+TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
+  // In the middle of an exec the environment reads empty. A scan that falls there must say so.
+  std::string pattern = (fs::temp_directory_path() / "cookie.XXXXXX").string();
+  const fs::path dir = ::mkdtemp(pattern.data());
+  std::ofstream(dir / "again") << "#!/bin/sh\nexec \"$0\"\n";
+  fs::permissions(dir / "again", fs::perms::owner_all);
+  const auto value = unique_value("exec");
+  const auto pid = spawn({.path = (dir / "again").string(), .argv = {"again"}, .env = {std::string(kName) + "=" + value}, .cwd = {}});
+  ASSERT_TRUE(pid);
+  for (int i = 0; i < 300; ++i) {
+    const auto scan = scan_cookie(kName, value);
+    ASSERT_TRUE(scan);
+    ASSERT_TRUE(!scan->found.empty() || scan->unsettled > 0) << "missed in scan " << i;
+  }
+  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_EQ(*killed, 1U);
+  ::waitpid(*pid, nullptr, 0);
+  fs::remove_all(dir);
+}
+
+TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
+  const auto value = unique_value("daemons");
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t pid = start(value, {"--children", "3"});
+  // The daemons are there when the scan says so; wait by the scan itself, with a deadline.
+  std::size_t seen = 0;
+  for (pollfd wait{.fd = ready[0], .events = POLLIN, .revents = 0}; seen < 4; ::poll(&wait, 1, 1)) seen = scan_cookie(kName, value)->found.size();
+  finish(pid);
+  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_EQ(*killed, 3U);
+  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST(Sweep, EndsAGrowingFamily) {
+  // Each generation starts the next in a session of its own and ends: the pids run ahead of a scan.
+  const auto value = unique_value("family");
+  const auto pid = spawn({.path = "/bin/sh",
+                          .argv = {"sh", "-c",
+                                   "f() { setsid sh -c \"$1\" sh \"$1\" & }; f 'setsid sh -c \"$1\" sh \"$1\" & exec " + stub() + " --block'; f '" + stub() +
+                                       " --block & exec " + stub() + " --block'; wait"},
+                          .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
+                          .cwd = {}});
+  ASSERT_TRUE(pid);
+  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
+  ::waitpid(*pid, nullptr, 0);
+}
+
+TEST(Sweep, NothingThereIsDoneAtOnce) {
+  auto sweep = CookieSweep::start(kName, unique_value("nothing"));
+  ASSERT_TRUE(sweep);
+  for (int i = 0; i < 100; ++i) {  // somebody else's exec may make it look again
+    const auto progress = sweep->step();
+    ASSERT_TRUE(progress);
+    if (*progress == CookieSweep::Progress::Done) return;
+    pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&wait, 1, kPatienceMs), 1);
+  }
+  FAIL() << "never done";
+}
+
+}  // namespace
+}  // namespace muster::process

@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/rpc/backoff.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/endpoint_file.h"
+#include "common/rpc/status.h"
+
+namespace muster::rpc {
+namespace {
+
+class RpcFiles : public testing::Test {
+ protected:
+  RpcFiles() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "muster-rpc-XXXXXX").string();
+    dir_ = ::mkdtemp(pattern.data());
+  }
+  ~RpcFiles() override { std::filesystem::remove_all(dir_); }
+  std::filesystem::path dir_;
+};
+
+TEST(Status, EveryCodeComesBackAsItWent) {
+  for (const ErrorCode code :
+       {ErrorCode::InvalidArgument, ErrorCode::Unsatisfiable, ErrorCode::NotFound, ErrorCode::NotAllowed, ErrorCode::Conflict, ErrorCode::Unreachable, ErrorCode::TimedOut,
+        ErrorCode::ResourceExhausted, ErrorCode::DataLoss, ErrorCode::Unsupported, ErrorCode::Io, ErrorCode::Internal}) {
+    const Error error{.code = code, .message = "doing this, to that: it went wrong"};
+    EXPECT_FALSE(to_status(error).ok());
+    EXPECT_EQ(to_error(to_status(error)), error) << to_string(code);
+  }
+}
+
+TEST(Status, CodesThatOthersSendHaveTheirExit) {
+  EXPECT_EQ(to_error({grpc::StatusCode::UNAUTHENTICATED, ""}).code, ErrorCode::NotAllowed);
+  EXPECT_EQ(to_error({grpc::StatusCode::ALREADY_EXISTS, ""}).code, ErrorCode::Conflict);
+  EXPECT_EQ(to_error({grpc::StatusCode::OUT_OF_RANGE, ""}).code, ErrorCode::NotFound);
+}
+
+TEST(Backoff, DoublesBetweenItsBoundsWithJitterAndStartsAnew) {
+  using std::chrono::milliseconds;
+  Backoff backoff(7);
+  Duration top = milliseconds(50);
+  bool jitter = false;
+  for (int i = 0; i < 20; ++i) {
+    const Duration wait = backoff.next();
+    EXPECT_GE(wait, std::max<Duration>(milliseconds(50), top / 2));
+    EXPECT_LE(wait, top);
+    jitter = jitter || wait != top;
+    top = std::min<Duration>(milliseconds(2'000), top * 2);
+  }
+  EXPECT_TRUE(jitter);
+  EXPECT_NE(Backoff(1).next() + backoff.next(), Duration::zero());
+  backoff.reset();
+  EXPECT_EQ(backoff.next(), milliseconds(50));
+}
+
+TEST(Address, IsCheckedWithASentence) {
+  EXPECT_TRUE(check_address("unix:/tmp/x.sock"));
+  EXPECT_TRUE(check_address("127.0.0.1:0"));
+  EXPECT_TRUE(check_address("[::1]:7070"));
+  EXPECT_FALSE(check_address("unix:relative"));
+  EXPECT_FALSE(check_address("localhost"));
+  EXPECT_FALSE(check_address("host:70000"));
+  EXPECT_FALSE(check_address("host:7x"));
+  EXPECT_FALSE(check_address(":80"));
+  const auto longer = check_address("unix:/" + std::string(107, 'a'));
+  ASSERT_FALSE(longer);
+  EXPECT_NE(longer.error().message.find("107"), std::string::npos);
+  EXPECT_TRUE(is_loopback("127.0.0.1:80"));
+  EXPECT_TRUE(is_loopback("unix:/x"));
+  EXPECT_FALSE(is_loopback("0.0.0.0:80"));
+  EXPECT_FALSE(is_loopback("10.0.0.1:80"));
+}
+
+TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
+  const EndpointFile file{.address = "127.0.0.1:4711", .token_file = "/x/token", .cluster_id = "c0ffee", .pid = 42};
+  ASSERT_TRUE(write_endpoint_file(dir_ / "endpoint.json", file));
+  const auto read = read_endpoint_file(dir_ / "endpoint.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, file);
+  struct stat info {};
+  ASSERT_EQ(::stat((dir_ / "endpoint.json").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(RpcFiles, EndpointFileThatIsNoneIsToldApart) {
+  EXPECT_EQ(read_endpoint_file(dir_ / "none").error().code, ErrorCode::NotFound);
+  for (const char* text : {"", "{", "[]", "{\"address\": 7}", "{\"address\": \"nowhere\"}"}) {
+    std::ofstream(dir_ / "bad") << text;
+    EXPECT_EQ(read_endpoint_file(dir_ / "bad").error().code, ErrorCode::InvalidArgument) << text;
+  }
+}
+
+TEST_F(RpcFiles, TokenIsMadeOnceAndKeptFromOthers) {
+  const auto made = make_token_file(dir_ / "token");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->size(), 64u);
+  EXPECT_EQ(*read_token_file(dir_ / "token"), *made);
+  EXPECT_FALSE(make_token_file(dir_ / "token"));
+  EXPECT_NE(*make_token_file(dir_ / "other"), *made);
+  ASSERT_EQ(::chmod((dir_ / "token").c_str(), 0640), 0);
+  EXPECT_EQ(read_token_file(dir_ / "token").error().code, ErrorCode::NotAllowed);
+  EXPECT_EQ(read_token_file(dir_ / "none").error().code, ErrorCode::NotFound);
+}
+
+TEST_F(RpcFiles, EndpointWithTokenIsLoadedWhole) {
+  const auto token = make_token_file(dir_ / "token");
+  ASSERT_TRUE(token);
+  ASSERT_TRUE(write_endpoint_file(dir_ / "e", {.address = "127.0.0.1:1", .token_file = (dir_ / "token").string(), .cluster_id = "c", .pid = 1}));
+  const auto endpoint = load_endpoint(dir_ / "e");
+  ASSERT_TRUE(endpoint) << endpoint.error().message;
+  EXPECT_EQ(endpoint->address, "127.0.0.1:1");
+  EXPECT_EQ(endpoint->token, *token);
+}
+
+}  // namespace
+}  // namespace muster::rpc

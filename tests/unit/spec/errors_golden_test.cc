@@ -1,0 +1,111 @@
+// tests/golden/spec-errors.txt: every message that a wrong spec can get, reviewed as text. A case is a title, the spec (or what is put over the
+// base spec: lines that start with "--set " or "--env "), and what is said. MUSTER_REWRITE=1 writes what is said now: read the difference before keeping it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "common/spec/parse.h"
+
+namespace muster::spec {
+namespace {
+
+constexpr const char* kPath = MUSTER_SOURCE_DIR "/tests/golden/spec-errors.txt";
+constexpr std::string_view kTitle = "== ", kSaid = "-- said\n";
+constexpr std::string_view kBase = "name: base\nengine: torch\nlaunch: {script: train.py}\n";
+
+struct Case {
+  std::string title, input, said;
+};
+
+struct Golden {
+  std::string head;
+  std::vector<Case> cases;
+};
+
+Golden read_golden() {
+  std::ifstream file(kPath);
+  Golden golden;
+  std::string line;
+  std::string* to = &golden.head;
+  while (std::getline(file, line)) {
+    if (line.starts_with(kTitle)) {
+      golden.cases.push_back({.title = line.substr(kTitle.size())});
+      to = &golden.cases.back().input;
+    } else if (line + "\n" == kSaid) {
+      to = &golden.cases.back().said;
+    } else {
+      *to += line + "\n";
+    }
+  }
+  return golden;
+}
+
+std::string unescaped(std::string text) {
+  for (std::size_t at = 0; (at = text.find("<0xff>", at)) != std::string::npos;) text.replace(at, 6, "\xff");
+  return text;
+}
+
+std::string say(const std::string& input) {
+  ParseOptions options{.base_dir = "/home/ada/exp"};
+  std::string text;
+  std::istringstream lines(input);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find('=');
+    if (line.starts_with("--set "))
+      options.set.emplace_back(line.substr(6, equals - 6), line.substr(equals + 1));
+    else if (line.starts_with("--env "))
+      options.env.emplace_back(line.substr(6, equals - 6), line.substr(equals + 1));
+    else
+      text += line + "\n";
+  }
+  while (text.ends_with("\n\n")) text.pop_back();
+  if (text.empty() || text == "\n") text = options.set.empty() && options.env.empty() ? "" : std::string(kBase);
+  const Parsed parsed = parse_yaml(unescaped(text), options);
+  const std::string said = format(parsed.problems, "job.yaml");
+  return said.empty() ? "nothing\n" : said;
+}
+
+TEST(SpecErrors, SayWhatTheGoldenFileSays) {
+  Golden golden = read_golden();
+  ASSERT_GT(golden.cases.size(), 40u) << kPath;
+  std::string rewritten = golden.head;
+  for (const Case& one : golden.cases) {
+    const std::string said = say(one.input);
+    const std::string want = one.said.substr(0, one.said.find_last_not_of('\n') + 1) + "\n";
+    if (std::getenv("MUSTER_REWRITE") == nullptr) {
+      EXPECT_EQ(said, want) << "case: " << one.title << "\n" << one.input;
+    }
+    rewritten += fmt::format("{}{}\n{}{}{}\n", kTitle, one.title, one.input, kSaid, said);
+  }
+  if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;
+}
+
+TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
+  const Parsed parsed = parse_yaml(
+      "name: Bad Name\n"       // 1
+      "engine: mindformers\n"  // 2
+      "launch:\n"
+      "  scrpt: train.py\n"            // 3
+      "  per: node\n"                  // 4
+      "  args: --load ${resum.dir}\n"  // 5
+      "resources:\n"
+      "  nodes: two\n"                  // 6
+      "  devices: [4, 4]\n"             // 7
+      "runtime: {env: {1BAD: x}}\n"     // 8
+      "recovery: {orphan_grace: 30}\n"  // 9
+      "stages: {a: {}}\n",              // 10
+      {.base_dir = "/w"});
+  ASSERT_EQ(parsed.problems.size(), 10u) << format(parsed.problems, "job.yaml");
+  for (const Problem& problem : parsed.problems) {
+    EXPECT_GT(problem.line, 0u) << problem.message;
+    EXPECT_GT(problem.column, 0u) << problem.message;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(parsed.problems, {}, &Problem::line));
+}
+
+}  // namespace
+}  // namespace muster::spec

@@ -1,0 +1,120 @@
+// Broken, hostile and merely odd specs: parse_yaml answers, in bounded time, and what it calls sound can be planned.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "common/engine/engine.h"
+#include "common/spec/parse.h"
+
+namespace muster::spec {
+namespace {
+
+const std::vector<std::string>& seeds() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> found;
+    std::ifstream file(MUSTER_SOURCE_DIR "/tests/golden/spec-errors.txt");
+    std::string text;
+    bool input = false;
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("== ")) {
+        input = true;
+        text.clear();
+      } else if (line == "-- said") {
+        input = false;
+        found.push_back(text);
+      } else if (input) {
+        text += line + "\n";
+      }
+    }
+    return found;
+  }();
+  return all;
+}
+
+void look(const std::string& text) {
+  const Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
+  for (const Problem& problem : parsed.problems) EXPECT_FALSE(problem.message.empty());
+  EXPECT_LE(parsed.problems.size(), 100u);
+  if (!parsed.problems.empty()) return;
+  engine::LaunchRequest request{.spec = &parsed.spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
+  request.nodes = {{.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
+  const auto plan = engine::plan_launch(request);
+  EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
+}
+
+TEST(Fuzz, MutatedSpecsAreAnswered) {
+  ASSERT_GT(seeds().size(), 40u);
+  const std::string pieces[] = {"{", "}", "[", "]",       ": ", "- ",   "\n", "  ", "&a ",   "*a", "<<: ", "!!int ", "\"", "'", "|",
+                                ">", "?", "#", "${rank}", "${", "null", "~",  "\t", "---\n", "\r", "\xff", "%",      "@",  "0", "-1"};
+  std::mt19937 random(20260101);
+  for (int round = 0; round < 1'500; ++round) {
+    std::string text = seeds()[random() % seeds().size()];
+    for (std::uint32_t i = 1 + random() % 4; i > 0; --i) {
+      const std::size_t at = text.empty() ? 0 : random() % text.size();
+      switch (random() % 4) {
+        case 0: text.insert(at, pieces[random() % std::size(pieces)]); break;
+        case 1: text.erase(at, 1 + random() % 8); break;
+        case 2:
+          if (!text.empty()) text[at] = static_cast<char>(random());
+          break;
+        default: {
+          const std::string& other = seeds()[random() % seeds().size()];
+          text = text.substr(0, at) + other.substr(other.empty() ? 0 : random() % other.size());
+        }
+      }
+    }
+    look(text);
+  }
+}
+
+// A mebibyte of what parsers choke on. The bound is far above what it takes, and far below what quadratic work would.
+TEST(Fuzz, HostileSpecsAreBounded) {
+  const auto many = [](std::string_view piece) {
+    std::string text;
+    while (text.size() + piece.size() <= kSpecBytesMax) text += piece;
+    return text;
+  };
+  std::string keys;
+  for (int i = 0; keys.size() < kSpecBytesMax - 20; ++i) keys += "k" + std::to_string(i) + ": v\n";
+  std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
+  for (char c = 'b'; c <= 'z'; ++c)
+    bomb += std::string(1, c) + ": &" + c + " [" + [&] {
+      std::string s;
+      for (int i = 0; i < 9; ++i) s += std::string("*") + static_cast<char>(c - 1) + ",";
+      return s;
+    }() + "x]\n";
+  const std::pair<const char*, std::string> cases[] = {
+      {"open lists", many("[")},
+      {"open maps", many("{")},
+      {"open pairs", many("{a: ")},
+      {"dashes", many("- ")},
+      {"questions", many("? ")},
+      {"same keys", many("a: b\n")},
+      {"many keys", keys},
+      {"aliases", bomb},
+      {"colons", many(": ")},
+      {"one word", many("x")},
+      {"quotes", many("'a' ")},
+      {"an open quote", "a: \"" + many("x").substr(8)},
+      {"anchors", many("&a ")},
+      {"a long list", "[" + many("a,").substr(8) + "]"},
+      {"new lines", many("\n")},
+      {"comments", many("#\n")},
+      {"arguments", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("a ").substr(100) + "'}"},
+      {"templates", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("${out} ").substr(100) + "'}"},
+      {"too long", many("x") + "yy"},
+  };
+  for (const auto& [what, text] : cases) {
+    const auto start = std::chrono::steady_clock::now();
+    look(text);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_LT(seconds, 30) << what;
+    if (seconds > 0.5) std::printf("  %-14s %.2f s\n", what, seconds);
+  }
+}
+
+}  // namespace
+}  // namespace muster::spec

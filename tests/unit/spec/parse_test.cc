@@ -1,0 +1,249 @@
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "common/engine/engine.h"
+#include "common/spec/parse.h"
+
+namespace muster::spec {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+v1::JobSpec sound(std::string_view text, ParseOptions options = {.base_dir = "/home/ada/exp"}) {
+  const Parsed parsed = parse_yaml(text, options);
+  EXPECT_EQ(format(parsed.problems, "job.yaml"), "") << text;
+  return parsed.spec;
+}
+
+std::string minimal(std::string_view more = "") { return "name: x\nengine: torch\nlaunch: {script: a.py}\n" + std::string(more); }
+
+TEST(Parse, FillsEveryDefaultIn) {
+  const v1::JobSpec spec = sound(minimal());
+  EXPECT_EQ(spec.code().at(), "/home/ada/exp");
+  EXPECT_EQ(spec.runtime().python(), "auto");
+  EXPECT_EQ(spec.runtime().user(), "submitter");
+  EXPECT_EQ(spec.runtime().limits().nofile(), 1048576u);
+  EXPECT_EQ(spec.runtime().limits().memlock(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(spec.launch().per(), v1::LAUNCH_PER_RANK);
+  EXPECT_TRUE(spec.launch().lockstep());
+  EXPECT_EQ(spec.resources().nodes(), 1u);
+  EXPECT_EQ(spec.resources().devices(), 8u);
+  EXPECT_EQ(spec.resources().type(), "auto");
+  EXPECT_EQ(spec.network().interface(), "auto");
+  EXPECT_EQ(spec.checkpoint().layout(), "megatron");
+  EXPECT_TRUE(spec.resume().enabled());
+  EXPECT_EQ(spec.observe().grammar(), "auto");
+  EXPECT_TRUE(spec.success().exit0());
+  EXPECT_EQ(spec.recovery().max_restarts(), 20u);
+  EXPECT_EQ(spec.recovery().window().seconds(), 86400);
+  EXPECT_EQ(spec.recovery().orphan_grace().seconds(), 1800);
+  EXPECT_EQ(spec.recovery().stop_grace().seconds(), 10);
+  EXPECT_EQ(spec.output_dir(), "");
+}
+
+TEST(Parse, DefaultsFollowTheEngineAndTheLaunch) {
+  EXPECT_FALSE(sound("name: x\nengine: command\nlaunch: {run: a}").launch().lockstep());
+  EXPECT_FALSE(sound("name: x\nengine: torch\nlaunch: {per: once, script: a.py}").launch().lockstep());
+  EXPECT_EQ(sound("name: x\nengine: command\nlaunch: {per: once, run: a}").resources().devices(), 1u);
+  EXPECT_TRUE(sound("name: x\nengine: command\nlaunch: {run: a, lockstep: true}").launch().lockstep());
+  EXPECT_FALSE(sound("name: x\nengine: torch\nlaunch: {script: a.py, lockstep: no}").launch().lockstep());
+}
+
+TEST(Parse, ReadsArgumentsInAllForms) {
+  const auto args = [](std::string_view yaml) {
+    const v1::JobSpec spec = sound("name: x\nengine: torch\nlaunch:\n  script: a.py\n  args: " + std::string(yaml));
+    return std::vector<std::string>(spec.launch().args().begin(), spec.launch().args().end());
+  };
+  EXPECT_THAT(args("--a 1 --b 'two words' --c \"\" d\\ e"), ElementsAre("--a", "1", "--b", "two words", "--c", "", "d e"));
+  EXPECT_THAT(args(">-\n    --a 1\n    --load ${resume.dir}"), ElementsAre("--a", "1", "--load", "${resume.dir}"));
+  EXPECT_THAT(args("|\n    --a 1 \\\n    --b 2\n"), ElementsAre("--a", "1", "--b", "2"));
+  EXPECT_THAT(args("[--a, 1, true, 'b c', 1e-4]"), ElementsAre("--a", "1", "true", "b c", "1e-4"));
+  EXPECT_THAT(args("{lr: 1e-4, flash: true, slow: false, nothing: null, data: [a, b], quoted: 'true', -x: 1, --y: 2}"),
+              ElementsAre("--lr", "1e-4", "--flash", "--data", "a", "--data", "b", "--quoted", "true", "-x", "1", "--y", "2"));
+  EXPECT_THAT(args(""), IsEmpty());
+  EXPECT_THAT(args("''"), IsEmpty());
+}
+
+TEST(Parse, ReadsDevicesInAllForms) {
+  const auto resources = [](std::string_view devices) { return sound(minimal("resources: {devices: " + std::string(devices) + "}")).resources(); };
+  EXPECT_EQ(resources("3").devices(), 3u);
+  EXPECT_THAT(resources("\"[4,8)\"").device_ids(), ElementsAre(4u, 5u, 6u, 7u));
+  EXPECT_EQ(resources("\"[4,8)\"").devices(), 0u);
+  EXPECT_THAT(resources("'[0, 2)'").device_ids(), ElementsAre(0u, 1u));
+  EXPECT_THAT(resources("[2,0]").device_ids(), ElementsAre(2u, 0u)) << "the order is the ranks'";
+}
+
+TEST(Parse, PlacesCode) {
+  EXPECT_EQ(sound(minimal("code: {from: ..}")).code().at(), "/home/ada");
+  EXPECT_EQ(sound(minimal("code: {from: sub/}")).code().at(), "/home/ada/exp/sub");
+  EXPECT_EQ(sound(minimal("code: {from: /opt/x}")).code().at(), "/opt/x");
+  EXPECT_EQ(sound(minimal("code: {at: /opt/x}")).code().at(), "/opt/x");
+  EXPECT_EQ(sound(minimal("code: {from: ., at: /opt/x}")).code().at(), "/opt/x");
+}
+
+TEST(Parse, ReadsResumeObserveAndSuccess) {
+  EXPECT_FALSE(sound(minimal("resume: none")).resume().enabled());
+  EXPECT_FALSE(sound(minimal("resume:")).resume().enabled());
+  const v1::JobSpec spec =
+      sound(minimal("resume: {args: '--load ${resume.dir}', env: {A: b}}\nobserve: {progress: {step: 'step (\\d+)', total: 9}}\nsuccess: {regex: 'all done'}"));
+  EXPECT_TRUE(spec.resume().enabled());
+  EXPECT_THAT(spec.resume().args(), ElementsAre("--load", "${resume.dir}"));
+  EXPECT_EQ(spec.resume().env().at("A"), "b");
+  EXPECT_EQ(spec.observe().grammar(), "custom");
+  EXPECT_EQ(spec.observe().step(), "step (\\d+)");
+  EXPECT_EQ(spec.observe().total(), "9");
+  EXPECT_EQ(spec.success().regex(), "all done");
+  EXPECT_EQ(sound(minimal("observe: {progress: none}")).observe().grammar(), "none");
+  EXPECT_EQ(sound(minimal("success: {file: '${out}/done'}")).success().file(), "${out}/done");
+  EXPECT_EQ(sound(minimal("checkpoint: {dir: ck}")).checkpoint().dir(), "${out}/ck");
+  EXPECT_EQ(sound(minimal("checkpoint: {dir: /fast/ck}")).checkpoint().dir(), "/fast/ck");
+}
+
+TEST(Parse, TextsStayTexts) {
+  const v1::JobSpec spec = sound(minimal("runtime: {env: {A: true, B: 010, C: 1.50, D: '', E: \"a\\nb\"}}\nlabels: {v: 1.10}"));
+  EXPECT_EQ(spec.runtime().env().at("A"), "true");
+  EXPECT_EQ(spec.runtime().env().at("B"), "010");
+  EXPECT_EQ(spec.runtime().env().at("C"), "1.50");
+  EXPECT_EQ(spec.runtime().env().at("D"), "");
+  EXPECT_EQ(spec.runtime().env().at("E"), "a\nb");
+  EXPECT_EQ(spec.labels().at("v"), "1.10");
+}
+
+TEST(Parse, OverridesWin) {
+  const v1::JobSpec spec = sound(minimal("resources: {nodes: nonsense}\nresume: none\nlabels: {a: b}"), {.base_dir = "/w",
+                                                                                                         .set = {{"resources.nodes", "2"},
+                                                                                                                 {"resources.devices", "[0,1]"},
+                                                                                                                 {"resume.args", "--again"},
+                                                                                                                 {"labels.x.y/z", "1"},
+                                                                                                                 {"recovery", "{max_restarts: 0}"},
+                                                                                                                 {"resources.nodes", "3"}},
+                                                                                                         .env = {{"A", "b: [c"}, {"OMP_NUM_THREADS", "2"}}});
+  EXPECT_EQ(spec.resources().nodes(), 3u);
+  EXPECT_THAT(spec.resources().device_ids(), ElementsAre(0u, 1u));
+  EXPECT_THAT(spec.resume().args(), ElementsAre("--again"));
+  EXPECT_TRUE(spec.resume().enabled());
+  EXPECT_EQ(spec.labels().at("a"), "b");
+  EXPECT_EQ(spec.labels().at("x.y/z"), "1");
+  EXPECT_EQ(spec.recovery().max_restarts(), 0u);
+  EXPECT_EQ(spec.runtime().env().at("A"), "b: [c");
+}
+
+TEST(Parse, TheSampleIsSound) {
+  std::ifstream file(MUSTER_SOURCE_DIR "/deploy/samples/tiny-gpt/job.yaml");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(sound(text).engine(), "torch");
+}
+
+// What the client makes of a file, the controller must find nothing to change in.
+TEST(Complete, ChangesNothingInACompleteSpec) {
+  for (const std::string& text : {minimal(), minimal("resources: {devices: [1,2]}\nsuccess: {file: done}"),
+                                  minimal("recovery: {stop_grace: 0, max_restarts: 0}\nresume: none\nruntime: {limits: {nofile: null}}")}) {
+    const v1::JobSpec spec = sound(text);
+    v1::JobSpec again = spec;
+    EXPECT_TRUE(complete(again).empty());
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(spec, again));
+    EXPECT_EQ(spec_hash(spec), spec_hash(again));
+  }
+}
+
+TEST(Complete, ChecksWhatComesOverTheApi) {
+  v1::JobSpec spec;
+  spec.set_name("x");
+  spec.set_engine("command");
+  spec.mutable_launch()->add_run("/bin/true");
+  v1::JobSpec good = spec;
+  EXPECT_EQ(format(complete(good), ""), "");
+  EXPECT_EQ(good.code().at(), "/");
+
+  const auto problem = [&](auto&& change) {
+    v1::JobSpec bad = spec;
+    change(bad);
+    return format(complete(bad), "");
+  };
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              s.clear_launch();
+              s.mutable_launch()->set_script("a.py");
+            }),
+            "code.at: is missing, and launch.script 'a.py' is below it (an absolute directory)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->set_per(static_cast<v1::LaunchPer>(9)); }), "launch.per: 9 is not accepted (rank | once)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_nodes(70000); }), "resources.nodes: 70000 is out of range (1..65536)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_devices(2), s.mutable_resources()->add_device_ids(0); }),
+            "resources.devices: 2 devices, and 1 named ones; leave one of the two out\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("tpu"); }), "resources.type: 'tpu' is not accepted (auto | cpu | ascend | nvidia)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("auto | cpu"); }),
+            "resources.type: 'auto | cpu' is not accepted (auto | cpu | ascend | nvidia)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0"); }),
+            "network.interface: 'eth0' is not accepted: a choice of interface is not in this release (auto)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_master_port(70000); }), "network.master_port: 70000 is out of range (0 = auto, 1..65535)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_dir("rel"); }),
+            "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below ${out} unless absolute)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_layout("zarr"); }),
+            "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (megatron | none)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_observe()->set_grammar("x"); }),
+            "observe.progress: reading progress: grammar 'x' is not known (auto | megatron | custom | none)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_stop_grace()->set_seconds(-1); }),
+            "recovery.stop_grace: is out of range (a duration, 0..1h)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_window()->set_nanos(-5); }),
+            "recovery.window: is out of range (a duration, 1s..365d)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->set_max_restarts(4'000'000'000); }),
+            "recovery.max_restarts: 4000000000 is out of range (0..100000)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_output_dir("rel"); }),
+            "output_dir: 'rel' is not absolute (an absolute directory; empty: chosen by the controller)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_code()->set_at("rel"); }), "code.at: 'rel' is not absolute (an absolute directory)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_user("root"); }),
+            "runtime.user: 'root' is not accepted: another user is not in this release (submitter)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_description(std::string(2000, 'x')); }), "description: has 2000 bytes (text, at most 1024 bytes)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run(std::string("a\0b", 3)); }),
+            "launch.run[1]: has a byte 0 in it: no program can be given that\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run(std::string(200'000, 'x')); }),
+            "launch.run[1]: has 200000 bytes, at most 131071; put it into a file\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { (*s.mutable_runtime()->mutable_env())["A"] = std::string(131070, 'x'); }),
+            "runtime.env.A: has 131072 bytes with its name, at most 131071\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              for (int i = 0; i < 5000; ++i) (*s.mutable_runtime()->mutable_env())["A" + std::to_string(i)] = "x";
+            }),
+            "runtime.env: has 5000 variables, at most 4096\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              for (int i = 0; i < 65; ++i) (*s.mutable_labels())["a" + std::to_string(i)] = "x";
+            }),
+            "labels: has 65 entries, at most 64\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->add_run("${nope}"); }).substr(0, 40), "launch.run[1]: '${nope}' is not known ($");
+  EXPECT_THAT(problem([](v1::JobSpec& s) {
+                for (int i = 0; i < 20; ++i) s.mutable_launch()->add_run(std::string(100'000, 'x'));
+              }),
+              testing::HasSubstr("the spec has 2000"));
+}
+
+TEST(SpecHash, DependsOnTheSpecAlone) {
+  v1::JobSpec a = sound(minimal()), b = a;
+  for (int i = 0; i < 50; ++i) (*a.mutable_labels())["k" + std::to_string(i)] = "v";
+  for (int i = 49; i >= 0; --i) (*b.mutable_labels())["k" + std::to_string(i)] = "v";
+  EXPECT_EQ(spec_hash(a), spec_hash(b)) << "the order of a map is nothing";
+  EXPECT_EQ(spec_hash(a).size(), 16u);
+  b.mutable_launch()->add_args("x");
+  EXPECT_NE(spec_hash(a), spec_hash(b));
+}
+
+// What complete() lets through, plan_launch must be able to plan, on any placement.
+TEST(Complete, WhatPassesCanBePlanned) {
+  const v1::JobSpec spec = sound(minimal(
+      "runtime: {env: {A: '${rank}'}}\nresume: {args: '${resume.step} ${env:A}'}\nsuccess: {file: '${attempt}/x'}\ncheckpoint: {dir: '${out}/${job.name}'}"));
+  for (const std::uint32_t nodes : {1u, 3u}) {
+    engine::LaunchRequest request{
+        .spec = &spec, .job_id = "j", .attempt = 2, .master_port = 1, .out_dir = "/o", .save_dir = "/o/s", .resume_dir = "/o/r", .resume_step = 5};
+    for (std::uint32_t i = 0; i < nodes; ++i) request.nodes.push_back({.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 2 * i, .rank_count = 2});
+    const auto plan = engine::plan_launch(request);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->ranks.back().argv.back(), std::to_string(2 * nodes - 1));
+  }
+}
+
+}  // namespace
+}  // namespace muster::spec

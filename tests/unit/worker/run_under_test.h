@@ -1,0 +1,70 @@
+// A run directory of its own, a launch record to fill in, and a real muster-worker on it. Waits are by inotify on the directory and by pidfd,
+// each with a deadline. Whatever is left when a test ends is killed by its cookie.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/process/pidfd.h"
+#include "common/rundir/event_log.h"
+#include "common/rundir/records.h"
+
+namespace muster::worker {
+
+inline constexpr int kPatienceMs = 20000;
+
+class RunUnderTest {
+ public:
+  RunUnderTest();
+  RunUnderTest(const RunUnderTest&) = delete;
+  RunUnderTest& operator=(const RunUnderTest&) = delete;
+  ~RunUnderTest();
+
+  // A rank that runs a shell line, or the stub trainer with these arguments.
+  rundir::v1::RankLaunch& shell(const std::string& line);
+  rundir::v1::RankLaunch& stub(const std::vector<std::string>& arguments);
+  rundir::v1::RankLaunch& add(const std::vector<std::string>& argv);
+
+  void lease_for(std::chrono::milliseconds time) const;
+  // Writes launch (and a long lease if there is none), spawns a worker; its pid is the last of workers().
+  void start();
+  void spawn_worker();  // without touching the directory
+  [[nodiscard]] const std::vector<pid_t>& workers() const { return workers_; }
+  void signal(int number) const;
+  // Exit status of the latest worker, as waitpid gives it; -1: it does not end.
+  int wait_worker();
+
+  using Events = std::vector<rundir::v1::Event>;
+  // All events so far.
+  [[nodiscard]] Events events() const;
+  // Until the predicate holds for all events so far; false: not within the deadline.
+  bool wait_for(const std::function<bool(const Events&)>& holds) const;
+  bool wait_for(rundir::v1::Event::WhatCase what, std::size_t count = 1) const;
+  // Until the file in the directory is there.
+  [[nodiscard]] bool wait_for_file(const std::filesystem::path& file) const;
+  [[nodiscard]] std::string log(std::uint32_t rank) const;
+  [[nodiscard]] std::size_t carriers() const;  // processes with the cookie
+
+  [[nodiscard]] static std::filesystem::path program(const std::string& name);
+
+  std::filesystem::path dir;  // for the test's own files
+  rundir::RunLayout run;
+  rundir::v1::Launch launch;
+  BootId boot;
+
+ private:
+  bool wait_in(const std::filesystem::path& where, const std::function<bool()>& holds) const;
+  std::vector<pid_t> workers_;
+};
+
+// Shorthands over a list of events.
+std::string kinds(const RunUnderTest::Events& events);  // "RRS.EE.W": R rank started, S started, F start failed, E exited, Q stop requested, W swept
+const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);
+const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::Event::WhatCase what);
+pid_t pid_of(const RunUnderTest::Events& events, std::uint32_t rank);
+
+}  // namespace muster::worker

@@ -1,0 +1,379 @@
+// How ranks end: by themselves, by order, by the lease, with their worker; and that nothing is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "common/process/cgroup.h"
+#include "common/process/cookie.h"
+#include "common/process/spawn.h"
+#include "tests/unit/worker/run_under_test.h"
+
+namespace muster::worker {
+namespace {
+
+using rundir::v1::Event;
+using rundir::v1::StopRequested;
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+std::string stub_path() { return RunUnderTest::program("stub_trainer").string(); }
+
+bool wait_end(const process::Pidfd& pidfd) {
+  pollfd wait{.fd = pidfd.fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&wait, 1, kPatienceMs) == 1;
+}
+
+void wait_until(BootTime time) {
+  const io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC));
+  const auto ns = time.time_since_epoch().count();
+  const itimerspec spec{.it_interval = {}, .it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}};
+  ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  std::uint64_t ticks = 0;
+  ASSERT_EQ(::read(timer.get(), &ticks, sizeof ticks), static_cast<ssize_t>(sizeof ticks));
+}
+
+milliseconds between(const Event& from, const Event& to) { return std::chrono::duration_cast<milliseconds>(Duration(to.boot_ns() - from.boot_ns())); }
+
+TEST(Stop, AskedIsWrittenFirstAndTermEndsTheRanks) {
+  RunUnderTest test;
+  for (int i = 0; i < 4; ++i) test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  EXPECT_EQ(kinds(events), "RRRRSQEEEEW");
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(exit_of(events, rank)->signal(), SIGTERM);
+    EXPECT_TRUE(exit_of(events, rank)->stop_requested());
+  }
+  EXPECT_LT(between(*first(events, Event::kStopRequested), events.back()), milliseconds(5000)) << "the grace of 10 s was waited for";
+}
+
+TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
+  RunUnderTest test;
+  test.launch.set_stop_grace_ms(300);
+  test.stub({"--block", "--ignore-sigterm", "--stamp", (test.dir / "none").string()});
+  test.shell("trap '' TERM; touch ready; exec " + stub_path() + " --block");
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  ASSERT_NE(exit_of(events, 1), nullptr);
+  EXPECT_EQ(exit_of(events, 1)->signal(), SIGKILL);
+  EXPECT_TRUE(exit_of(events, 1)->stop_requested());
+  EXPECT_GE(between(*first(events, Event::kStopRequested), events.back()), milliseconds(300));
+}
+
+TEST(Stop, AStoppedRankEndsToo) {
+  RunUnderTest test;
+  test.launch.set_stop_grace_ms(300);
+  test.shell("trap '' TERM; touch ready; exec " + stub_path() + " --block");
+  test.start();
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  ASSERT_EQ(::kill(pid_of(test.events(), 0), SIGSTOP), 0);
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(exit_of(test.events(), 0)->signal(), SIGKILL);
+}
+
+TEST(Stop, HangupAndInterruptAreNoOrders) {
+  RunUnderTest test;
+  test.shell("read line < go; exit 5");
+  ASSERT_EQ(::mkfifo((test.dir / "go").c_str(), 0600), 0);
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  test.signal(SIGHUP);
+  test.signal(SIGINT);
+  std::ofstream(test.dir / "go") << "go\n";
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()), "RSEW");
+  EXPECT_EQ(exit_of(test.events(), 0)->code(), 5);
+}
+
+TEST(Exit, OneRanksEndStopsNoOther) {
+  RunUnderTest test;
+  test.stub({"--block"});
+  test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_EQ(::kill(pid_of(test.events(), 0), SIGKILL), 0);
+  ASSERT_TRUE(test.wait_for(Event::kExited));
+  EXPECT_EQ(kinds(test.events()), "RRSE");
+  EXPECT_EQ(test.carriers(), 1U);
+  ASSERT_EQ(::kill(pid_of(test.events(), 1), 0), 0);
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  EXPECT_EQ(kinds(events), "RRSEQEW");
+  EXPECT_EQ(exit_of(events, 0)->signal(), SIGKILL);
+  EXPECT_FALSE(exit_of(events, 0)->stop_requested());
+  EXPECT_TRUE(exit_of(events, 1)->stop_requested());
+}
+
+TEST(Exit, TheGroupEndsWithItsLeader) {
+  RunUnderTest test;
+  test.shell(stub_path() + " --block & exit 0");
+  test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kExited));
+  // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait for the member itself.
+  for (const auto& process : process::scan_cookie(rundir::kCookieVariable, test.launch.cookie())->found) {
+    if (process.pid == pid_of(test.events(), 1)) continue;
+    const auto pidfd = process::Pidfd::open(process);
+    EXPECT_TRUE(!pidfd || wait_end(*pidfd));
+  }
+  EXPECT_EQ(test.carriers(), 1U) << "rank 1 alone";
+}
+
+void expect_daemons_swept(RunUnderTest& test, std::uint32_t daemons) {
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  ASSERT_EQ(kinds(events).back(), 'W');
+  EXPECT_EQ(events.back().swept().killed(), daemons);
+  EXPECT_EQ(test.carriers(), 0U);
+}
+
+// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready".
+const std::string kTwoDaemons =
+    "for i in 1 2; do setsid --wait sh -c '" + stub_path() + " --block & exit'; done; touch ready; exec " + stub_path() + " --block";
+
+TEST(Sweep, DaemonsAreFound) {
+  RunUnderTest test;
+  test.shell(kTwoDaemons);
+  test.start();
+  expect_daemons_swept(test, 2);
+}
+
+TEST(Sweep, DaemonsThatEmptiedTheirEnvironmentAreFoundAsDescendants) {
+  RunUnderTest test;
+  test.shell("setsid --wait env -i /bin/sh -c '" + stub_path() + " --block & echo $! > daemon; exit'; touch ready; exec " + stub_path() + " --block");
+  test.start();
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  pid_t daemon = 0;
+  std::ifstream(test.dir / "daemon") >> daemon;
+  const auto identity = process::identify(daemon);
+  ASSERT_TRUE(identity);
+  expect_daemons_swept(test, 1);
+  EXPECT_FALSE(process::alive(*identity));
+}
+
+TEST(Sweep, AlsoWhenRanksEndByThemselves) {
+  RunUnderTest test;
+  test.shell("setsid --wait sh -c '" + stub_path() + " --block --ignore-sigterm & exit'; exit 0");
+  test.start();
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()), "RSEW");
+  EXPECT_EQ(test.events().back().swept().killed(), 1U);
+  EXPECT_EQ(test.carriers(), 0U);
+}
+
+TEST(Sweep, WhatCarriesTheCookieButDescendsFromNobodyHere) {
+  // As when a rank asked some daemon to start it.
+  RunUnderTest test;
+  const auto stranger = process::spawn({.path = stub_path(), .argv = {"stub", "--block"}, .env = {"MUSTER_COOKIE=" + test.launch.cookie()}, .cwd = {}});
+  ASSERT_TRUE(stranger);
+  test.shell("exit 0");
+  test.start();
+  int status = 0;
+  ASSERT_EQ(::waitpid(*stranger, &status, 0), *stranger);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(test.events().back().swept().killed(), 1U);
+}
+
+TEST(Sweep, OrdinaryUserWithoutCgroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "the whole suite runs as one already";
+  RunUnderTest test;
+  test.shell(kTwoDaemons);
+  test.lease_for(std::chrono::minutes(1));
+  // The programs may stand below a directory that nobody may enter: copies.
+  for (const char* name : {"muster-worker", "stub_trainer"}) fs::copy_file(RunUnderTest::program(name), test.dir / name);
+  const auto line = "chown -R 65534:65534 " + test.dir.string() + " && exec setpriv --reuid 65534 --regid 65534 --clear-groups " +
+                    (test.dir / "muster-worker").string() + " " + test.run.root().string();
+  auto& argv = *test.launch.mutable_ranks(0)->mutable_argv(2);
+  for (std::size_t at = 0; (at = argv.find(stub_path(), at)) != std::string::npos;) argv.replace(at, stub_path().size(), (test.dir / "stub_trainer").string());
+  ASSERT_TRUE(rundir::write_launch(test.run, test.launch));
+  const auto worker = process::spawn({.path = "/bin/sh", .argv = {"sh", "-c", line}, .env = {"PATH=/usr/bin:/bin"}, .cwd = {}});
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  EXPECT_EQ(test.carriers(), 3U);
+  ASSERT_EQ(::kill(*worker, SIGTERM), 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(*worker, &status, 0), *worker);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(kinds(test.events()).back(), 'W');
+  EXPECT_EQ(test.events().back().swept().killed(), 2U);
+  EXPECT_EQ(test.carriers(), 0U);
+}
+
+TEST(Sweep, Cgroup) {
+  const auto own = process::own_cgroup();
+  if (!own || ::access((*own).c_str(), W_OK) != 0) GTEST_SKIP() << "no cgroup v2 directory that we may write to";
+  RunUnderTest test;
+  const auto group = *own / ("muster-test-" + test.dir.filename().string());
+  test.launch.set_cgroup(group.string());
+  test.shell("grep ^0:: /proc/self/cgroup; " + kTwoDaemons);
+  test.start();
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  EXPECT_THAT(test.log(0), testing::HasSubstr(group.filename().string()));
+  expect_daemons_swept(test, 2);
+  EXPECT_FALSE(fs::exists(group));
+  EXPECT_FALSE(fs::exists(test.run.worker_log()));
+}
+
+TEST(Sweep, AMissingCgroupIsSaidAndDoneWithout) {
+  RunUnderTest test;
+  test.launch.set_cgroup("/no/such/cgroup");
+  test.shell(kTwoDaemons);
+  test.start();
+  expect_daemons_swept(test, 2);
+  EXPECT_TRUE(fs::exists(test.run.worker_log()));
+}
+
+TEST(Lease, ExpiryEndsTheRanks) {
+  RunUnderTest test;
+  test.stub({"--block"});
+  test.lease_for(milliseconds(400));
+  test.start();
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  EXPECT_EQ(kinds(events), "RSQEW");
+  EXPECT_EQ(first(events, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ORPHANED);
+  const auto lease = rundir::read_lease(test.run);
+  EXPECT_GE(first(events, Event::kStopRequested)->boot_ns(), (*lease)->until_boot_ns());
+}
+
+TEST(Lease, RenewedGoesOn) {
+  RunUnderTest test;
+  test.shell("read line < go; exit 0");
+  ASSERT_EQ(::mkfifo((test.dir / "go").c_str(), 0600), 0);
+  const auto began = system_clock().now().boot;
+  test.lease_for(milliseconds(300));
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  test.lease_for(milliseconds(700));
+  wait_until(began + milliseconds(450));  // the old end passes, and nothing may happen
+  EXPECT_EQ(kinds(test.events()), "RS");
+  std::ofstream(test.dir / "go") << "go\n";
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()), "RSEW");
+}
+
+TEST(Lease, GoneAtItsEndIsPast) {
+  RunUnderTest test;
+  test.stub({"--block"});
+  test.lease_for(milliseconds(400));
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  fs::remove(test.run.lease());
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(first(test.events(), Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ORPHANED);
+}
+
+TEST(Lease, WithoutOneNothingStarts) {
+  RunUnderTest missing;
+  missing.stub({"--block"});
+  ASSERT_TRUE(rundir::write_launch(missing.run, missing.launch));
+  missing.spawn_worker();
+  EXPECT_EQ(missing.wait_worker(), 0);
+  EXPECT_EQ(kinds(missing.events()), "QW");
+  RunUnderTest past;
+  past.stub({"--block"});
+  past.lease_for(milliseconds(-1));
+  past.start();
+  EXPECT_EQ(past.wait_worker(), 0);
+  EXPECT_EQ(kinds(past.events()), "QW");
+}
+
+TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheCookie) {
+  RunUnderTest test;
+  for (int i = 0; i < 8; ++i) test.stub({"--block", "--ignore-sigterm"});
+  test.shell(kTwoDaemons);
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  std::vector<process::Pidfd> ranks;
+  const auto events = test.events();
+  for (std::uint32_t rank = 0; rank < 9; ++rank) {
+    auto pidfd = process::Pidfd::open(*process::identify(pid_of(events, rank)));
+    ASSERT_TRUE(pidfd);
+    ranks.push_back(std::move(*pidfd));
+  }
+  test.signal(SIGKILL);
+  for (const auto& rank : ranks) EXPECT_TRUE(wait_end(rank));
+  EXPECT_EQ(test.carriers(), 2U) << "the daemons";
+  const auto swept = process::sweep_cookie(rundir::kCookieVariable, test.launch.cookie(), kPatienceMs);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(*swept, 2U);
+}
+
+TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
+  // Killed while it forks: a child between fork and exec must see that its parent is gone.
+  for (int round = 0; round < 30; ++round) {
+    RunUnderTest test;
+    for (int i = 0; i < 16; ++i) test.stub({"--block"});
+    test.start();
+    if (round % 3 != 0) {
+      ASSERT_TRUE(test.wait_for_file(test.run.claim()));
+    }
+    if (round % 3 == 2) {
+      ASSERT_TRUE(test.wait_for_file(test.run.events()));
+    }
+    test.signal(SIGKILL);
+    EXPECT_TRUE(WIFSIGNALED(test.wait_worker()));
+    // Nobody kills here: they must be gone by themselves. Those that are still dying are waited for.
+    const auto scan = process::scan_cookie(rundir::kCookieVariable, test.launch.cookie());
+    ASSERT_TRUE(scan);
+    for (const auto& process : scan->found) {
+      const auto pidfd = process::Pidfd::open(process);
+      EXPECT_TRUE(!pidfd || wait_end(*pidfd)) << process.pid;
+    }
+    EXPECT_EQ(test.carriers(), 0U);
+  }
+}
+
+TEST(DiskFull, NoExitIsLost) {
+  RunUnderTest test;
+  for (int i = 0; i < 3; ++i) test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  const auto before = test.events();
+  // A limit on the worker's file size is a disk that is full.
+  rlimit old{};
+  const rlimit full{.rlim_cur = fs::file_size(test.run.events()) + 10, .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(test.workers().back(), RLIMIT_FSIZE, &full, &old), 0);
+  ASSERT_EQ(::kill(pid_of(before, 1), SIGKILL), 0);
+  ASSERT_TRUE(test.wait_for_file(test.run.worker_log())) << "it says that it cannot write";
+  EXPECT_EQ(kinds(test.events()), "RRRS");
+  test.signal(SIGTERM);  // a stop works without a disk
+  const auto rank = process::Pidfd::open(*process::identify(pid_of(before, 0)));
+  if (rank) {
+    EXPECT_TRUE(wait_end(*rank));
+  }
+  ASSERT_EQ(::prlimit(test.workers().back(), RLIMIT_FSIZE, &old, nullptr), 0);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  EXPECT_EQ(kinds(events), "RRRSEQEEW");
+  EXPECT_EQ(exit_of(events, 1)->signal(), SIGKILL);
+  EXPECT_FALSE(exit_of(events, 1)->stop_requested());
+}
+
+}  // namespace
+}  // namespace muster::worker

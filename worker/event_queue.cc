@@ -1,0 +1,44 @@
+#include "worker/event_queue.h"
+
+namespace muster::worker {
+namespace {
+
+// An event is 60 to 90 bytes; each rank has two, and a start may fail with a sentence.
+constexpr std::uint64_t kBytesARank = 256;
+constexpr std::uint64_t kBytesARun = 4096;
+
+}  // namespace
+
+Result<EventQueue> EventQueue::open(const rundir::RunLayout& run, const BootId& boot, const Clock& clock) {
+  auto writer = rundir::EventWriter::open(run.events());
+  if (!writer) return fail(std::move(writer.error()));
+  return EventQueue(std::move(*writer), boot, clock);
+}
+
+rundir::v1::Event& EventQueue::add() {
+  waiting_.push_back(rundir::stamped_event({.now = clock_->now(), .boot = boot_}));
+  return waiting_.back();
+}
+
+bool EventQueue::flush() {
+  if (waiting_.empty()) return true;
+  auto written = writer_.append(waiting_);
+  if (!written) {
+    if (!trouble_ || trouble_->message != written.error().message) told_ = false;
+    trouble_ = std::move(written.error());
+    return false;
+  }
+  waiting_.clear();
+  trouble_.reset();
+  return true;
+}
+
+std::optional<Error> EventQueue::take_complaint() {
+  if (!trouble_ || told_) return std::nullopt;
+  told_ = true;
+  return trouble_;
+}
+
+void EventQueue::reserve(std::size_t ranks) { writer_.reserve(kBytesARun + kBytesARank * ranks); }
+
+}  // namespace muster::worker

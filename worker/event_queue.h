@@ -1,0 +1,37 @@
+// Events on their way to the run directory, in order. What cannot be written (disk full) stays here and is tried again: as long as the
+// worker lives no exit is lost, and nothing is ever written out of order. The worker is single-threaded.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "common/rundir/event_log.h"
+
+namespace muster::worker {
+
+class EventQueue {
+ public:
+  static Result<EventQueue> open(const rundir::RunLayout& run, const BootId& boot, const Clock& clock);
+
+  // An empty event stamped with this moment, at the end of the queue: fill it in.
+  rundir::v1::Event& add();
+  // All that waits, in one write. False: it still waits; complaint() says why, once a change.
+  bool flush();
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  std::optional<Error> take_complaint();
+  // Room on the disk for the events of that many ranks, taken while there is some.
+  void reserve(std::size_t ranks);
+
+ private:
+  EventQueue(rundir::EventWriter writer, BootId boot, const Clock& clock) : writer_(std::move(writer)), boot_(std::move(boot)), clock_(&clock) {}
+  rundir::EventWriter writer_;
+  BootId boot_;
+  const Clock* clock_;
+  std::vector<rundir::v1::Event> waiting_;
+  std::optional<Error> trouble_;
+  bool told_ = false;
+};
+
+}  // namespace muster::worker

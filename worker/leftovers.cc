@@ -1,0 +1,101 @@
+#include "worker/leftovers.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "common/io/file.h"
+#include "common/process/identity.h"
+#include "common/rundir/layout.h"
+
+namespace muster::worker {
+namespace {
+
+constexpr long kLookAgainNs = 10'000'000;
+
+Result<void> watch(int epoll, int fd, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("watching for processes that are left", errno);
+  return {};
+}
+
+// Living and dead ones. The kernel may leave some out while others die: only ECHILD proves that there are none.
+template <class Visit>
+void each_child(const Visit& visit) {
+  const auto own = std::to_string(::getpid());
+  const auto text = io::read_file("/proc/" + own + "/task/" + own + "/children", 16U << 20U);
+  if (!text) return;
+  for (const char *at = text->data(), *end = at + text->size(); at < end;) {
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(at, end, pid);
+    at = parsed.ptr + 1;
+    if (pid > 0) visit(pid);
+  }
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+}  // namespace
+
+Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup) {
+  io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!epoll || !timer) return fail_errno("starting to sweep", errno);
+  if (auto watched = watch(epoll.get(), timer.get(), EPOLLIN); !watched) return fail(std::move(watched.error()));
+  if (cgroup != nullptr) {
+    if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched) return fail(std::move(watched.error()));
+  }
+  return Leftovers(std::move(cookie), cgroup, std::move(epoll), std::move(timer));
+}
+
+void Leftovers::look_again_soon() {
+  const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kLookAgainNs}};
+  ::timerfd_settime(timer_.get(), 0, &again, nullptr);
+}
+
+bool Leftovers::kill_children() {
+  if (!has_children()) return false;
+  bool fresh = false;
+  each_child([this, &fresh](pid_t pid) {
+    // Our unreaped child: the pid cannot be a stranger's.
+    ::kill(pid, SIGKILL);
+    fresh |= killed_.insert(pid).second;
+  });
+  // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left some out.
+  if (!fresh) look_again_soon();
+  return true;
+}
+
+Result<bool> Leftovers::cgroup_empty() {
+  auto empty = cgroup_->empty();
+  if (!empty || *empty) return empty;
+  if (auto killed = cgroup_->kill(); !killed) return fail(std::move(killed.error()));
+  look_again_soon();
+  return false;
+}
+
+Result<bool> Leftovers::step() {
+  std::uint64_t ticks = 0;
+  (void)!::read(timer_.get(), &ticks, sizeof ticks);
+  if (kill_children()) return false;
+  if (cgroup_ != nullptr) return cgroup_empty();
+  if (!sweep_) {
+    auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_);
+    if (!sweep) return fail(std::move(sweep.error()));
+    sweep_.emplace(std::move(*sweep));
+    if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched) return fail(std::move(watched.error()));
+  }
+  auto progress = sweep_->step();
+  if (!progress) return fail(std::move(progress.error()));
+  return *progress == process::CookieSweep::Progress::Done;
+}
+
+}  // namespace muster::worker

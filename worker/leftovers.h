@@ -1,0 +1,45 @@
+// What ranks leave behind: everything that they started and that left its process group. All of it is killed, and it is proven that
+// nothing is left, before the worker says "swept":
+//   1. descendants: the worker is their subreaper, so each of them becomes its child in the end; none is left when waitid says ECHILD.
+//      This finds also what has emptied its environment.
+//   2. where the attempt has a cgroup: the cgroup is empty. Else: no process carries the cookie (something that a rank asked a daemon to start).
+// step() is called again after each SIGCHLD (children reaped first) and whenever fd() is readable. Never blocks; never gives up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/io/unique_fd.h"
+#include "common/process/cgroup.h"
+#include "common/process/cookie.h"
+
+namespace muster::worker {
+
+class Leftovers {
+ public:
+  static Result<Leftovers> start(std::string cookie, const process::Cgroup* cgroup);
+  // True: nothing is left.
+  Result<bool> step();
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  [[nodiscard]] std::uint32_t killed() const { return static_cast<std::uint32_t>(killed_.size()) + (sweep_ ? sweep_->killed() : 0); }
+
+ private:
+  Leftovers(std::string cookie, const process::Cgroup* cgroup, io::UniqueFd epoll, io::UniqueFd timer)
+      : cookie_(std::move(cookie)), cgroup_(cgroup), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
+  bool kill_children();  // true: there were some
+  Result<bool> cgroup_empty();
+  void look_again_soon();
+  std::string cookie_;
+  const process::Cgroup* cgroup_;
+  io::UniqueFd epoll_;
+  io::UniqueFd timer_;
+  std::optional<process::CookieSweep> sweep_;
+  std::set<pid_t> killed_;
+};
+
+}  // namespace muster::worker

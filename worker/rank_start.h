@@ -1,0 +1,45 @@
+// Starts one rank: fork, and in the child a session of its own, log, user, parent-death signal, directory, exec. The child tells what went
+// wrong through a close-on-exec pipe that all ranks share: its end is the moment in which every rank has been exec'd or has failed.
+// A plain fork on purpose: the worker is small, so a fork is cheap; the children's work up to the exec runs beside the next fork, which
+// a vfork forbids; and a rank whose file system hangs in chdir or exec cannot hang the worker (measured: docs/run-directory.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "muster/rundir/v1/rundir.pb.h"
+
+namespace muster::worker {
+
+enum class StartStage : std::uint32_t { Session, Cgroup, Log, User, Directory, Exec };
+
+// What a child writes into the pipe (in one write: it is shorter than PIPE_BUF).
+struct StartReport {
+  std::uint32_t index = 0;  // in Launch.ranks
+  StartStage stage = StartStage::Exec;
+  std::int32_t error = 0;
+};
+
+struct StartContext {
+  const rundir::v1::Launch* launch = nullptr;
+  std::string cookie;  // MUSTER_COOKIE=value
+  pid_t worker = 0;
+  int null_fd = -1;
+  int report_fd = -1;
+  int cgroup_procs_fd = -1;  // -1: none
+};
+
+// Common environment, the rank's over it, the cookie over both; of a name that comes twice the later one. Pointers into `launch` and `cookie`.
+std::vector<const char*> environment_of(const rundir::v1::Launch& launch, const rundir::v1::RankLaunch& rank, const std::string& cookie);
+
+// Returns in the worker only. Errors: the fork itself.
+Result<pid_t> start_rank(const StartContext& context, std::uint32_t index);
+
+// "executing '/x': No such file or directory".
+std::string describe(const StartReport& report, const rundir::v1::Launch& launch);
+
+}  // namespace muster::worker

@@ -1,0 +1,100 @@
+// The worker: parent of an attempt's ranks on one node. One thread, one epoll; owns the ranks, the events file and the claim.
+//
+//   claim ──> fork all ──> RankStarted.. ──(last exec)──> Started        Exited.. as they come (one may come before Started)
+//               │                                                          │ all ranks exited
+//               └──exec failed──> StartFailed ──┐                          v
+//   SIGTERM, lease past or gone ────────────────┴─> StopRequested ──> SIGTERM, grace, SIGKILL ──> sweep ──> Swept, end
+//
+// Promises:
+//   - StopRequested is written before the first signal is sent, and an exit that was there before the stop is recorded before it.
+//   - A rank's process group is killed before its leader is reaped: nobody can have the group's number in between.
+//   - Swept is the last event, and only when it is true. Without it the worker was killed, and whoever finds that sweeps.
+//   - One rank's end stops no other: to stop is the controller's decision.
+//   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
+// Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "common/io/unique_fd.h"
+#include "common/process/cgroup.h"
+#include "common/rundir/records.h"
+#include "worker/complaints.h"
+#include "worker/event_queue.h"
+#include "worker/leftovers.h"
+#include "worker/rank_start.h"
+
+namespace muster::worker {
+
+class Supervisor {
+ public:
+  // The run directory is claimed by us. Signals are blocked (block_signals).
+  Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, const Clock& clock);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor() = default;
+
+  // From the launch record to Swept. Errors: this process could not get what it needs to mind ranks, and has started none.
+  Result<void> run();
+
+ private:
+  enum class Phase { Running, Stopping, Sweeping, Swept };
+  struct Rank {
+    std::uint32_t number = 0;
+    bool running = true;
+  };
+
+  Result<void> open_descriptors();
+  Result<void> watch(int fd);
+  bool take_launch();  // false: nothing will run, the reason is in the events
+  bool lease_allows();
+  void join_cgroup();
+  void start_ranks();
+  void loop();
+  void read_reports();
+  void read_signals(bool& stop_asked);
+  void reap();
+  void exited(pid_t pid, Rank& rank);
+  void refuse(std::uint32_t rank, int error, std::string text);
+  void stop(rundir::v1::StopRequested::Why why, bool at_once);
+  void signal_ranks(int number);
+  void on_time();
+  void advance();
+  void sweep();
+  void flush();
+  void arm_timer();
+
+  rundir::RunLayout run_;
+  BootId boot_;
+  EventQueue events_;
+  const Clock& clock_;
+  Complaints complaints_;
+  rundir::v1::Launch launch_;
+
+  io::UniqueFd epoll_;
+  io::UniqueFd signals_;
+  io::UniqueFd timer_;
+  io::UniqueFd null_;
+  io::UniqueFd reports_;  // read end; open until the last rank has been exec'd or has failed
+  std::optional<process::Cgroup> cgroup_;
+  std::optional<Leftovers> leftovers_;
+
+  Phase phase_ = Phase::Running;
+  bool start_failed_ = false;
+  std::map<pid_t, Rank> ranks_;  // by pid of the leader, which is its group's number
+  std::size_t running_ = 0;
+  std::uint64_t oom_kills_ = 0;
+  BootTime lease_until_{};
+  std::optional<BootTime> kill_at_;     // end of the stop's grace
+  std::optional<BootTime> retry_at_;    // events wait for room on the disk
+  std::optional<BootTime> resweep_at_;  // a sweep met an error
+};
+
+// SIGTERM, SIGCHLD, SIGINT, SIGHUP and the like are blocked, all dispositions default: signalfd reads what matters, the ranks get a clean slate.
+void block_signals();
+
+}  // namespace muster::worker
