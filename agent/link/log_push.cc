@@ -14,6 +14,8 @@ namespace muster::agent {
 namespace {
 
 constexpr int kFailedTurns = 8;   // chunks of a failed rank's log for one of another's
+constexpr Duration kRetryMost = std::chrono::milliseconds(500);   // a try is cheap, and a controller that is back wants the logs it has missed
+constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
 using Stream = grpc::ClientReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse>;
 
@@ -45,8 +47,8 @@ class StreamPush final : public LogPush {
   };
   void wake();
   void work();
-  // Serves one stream until it breaks; true: it had worked.
-  bool serve();
+  // Serves one stream until it breaks; true: it had worked. Nothing: there is no controller to go to yet.
+  std::optional<bool> serve();
   void listen(Stream& stream);
   bool pump(Stream& stream);
   // One turn of one log: sends at most a chunk. Nothing: the stream is broken. False: it had nothing to send.
@@ -91,19 +93,20 @@ void StreamPush::trouble(const std::string& text) {
 }
 
 void StreamPush::work() {
-  rpc::Backoff backoff(std::random_device{}());
+  rpc::Backoff backoff(std::random_device{}(), std::chrono::milliseconds(50), kRetryMost);
   for (;;) {
-    if (serve()) backoff.reset();
+    const auto worked = serve();
+    if (!worked || *worked) backoff.reset();
     std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, backoff.next(), [&] { return stopping_; })) return;
+    if (wake_.wait_for(lock, worked ? backoff.next() : kAskAgain, [&] { return stopping_; })) return;
   }
 }
 
-bool StreamPush::serve() {
+std::optional<bool> StreamPush::serve() {
   const auto hello = hooks_.hello();
-  if (!hello) return false;
+  if (!hello) return std::nullopt;
   const auto channel = hooks_.channel();
-  if (!channel) return false;
+  if (!channel) return std::nullopt;
   grpc::ClientContext context;
   if (hooks_.prepare) hooks_.prepare(context);
   {
@@ -218,12 +221,12 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     log.segment = status.version;
     return false;
   }
-  const bool gap_new = piece->loss && (piece->offset > log.sent || !piece->data.empty() || log.sent == status.end);
-  if (piece->data.empty() && !gap_new) {
+  const bool final = piece->final;
+  if (piece->data.empty() && !piece->loss) {
     log.idle = true;
     log.tried = status.end;
     log.segment = status.version;
-    if (!status.ended || log.sent < status.end) return false;
+    if (!final) return false;
   } else {
     v1::PushLogsRequest request;
     v1::LogChunk& chunk = *request.mutable_chunk();
@@ -247,7 +250,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     }
     if (!stream.Write(request)) return std::nullopt;
     troubled_ = false;
-    if (!status.ended || next < status.end) {
+    if (!final) {
       const std::scoped_lock lock(mutex_);
       return unacked_ < options_.window;
     }

@@ -4,7 +4,7 @@
 //   connect -> LogHello -> for each log: LogOpen -> (LogHave) -> chunks ... -> LogEnd -> (LogHave, complete)
 //
 // At most `window` bytes are unacknowledged on a stream, of all logs together; logs take turns, those of failed ranks have more of them. A broken
-// stream is opened again after a back-off of 50 ms to 2 s. A log that the controller does not know is left alone until the next connection.
+// stream is opened again after a back-off of 50 to 500 ms. A log that the controller does not know is left alone until the next connection.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

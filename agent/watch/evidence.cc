@@ -42,6 +42,16 @@ std::string printable(std::string_view line) {
 
 bool indented(std::string_view line) { return line.starts_with(' ') || line.starts_with('\t'); }
 
+// torch 2 puts "[rank3]: " before each line of a traceback.
+std::string_view without_rank(std::string_view line) {
+  if (!line.starts_with("[rank")) return line;
+  const std::size_t end = line.find("]: ");
+  return end == std::string_view::npos || end > 16 ? line : line.substr(end + 3);
+}
+
+// An exception that no rule knows is what ended its process all the same: just below those that are known.
+constexpr int kUnknownException = 89;
+
 }  // namespace
 
 std::string best_evidence(std::string_view log_tail) {
@@ -51,12 +61,12 @@ std::string best_evidence(std::string_view log_tail) {
   LineScanner lines;
   const auto look = [&](std::string_view line) {
     int rank = engine::evidence_rank(line);
-    if (line.starts_with("Traceback (most recent call last)")) {
+    const std::string_view bare = without_rank(line);
+    if (bare.starts_with("Traceback (most recent call last)")) {
       in_traceback = true;
-    } else if (in_traceback && !indented(line)) {
+    } else if (in_traceback && !indented(bare)) {
       in_traceback = false;
-      // What Python says last, whatever the exception is called, is worth more than any line before it that no rule knows.
-      rank = std::max(rank, 1);
+      if (rank == 0) rank = kUnknownException;
     }
     if (rank > 0 && rank >= best_rank) {
       best_rank = rank;

@@ -1,5 +1,5 @@
 // The line of a log that tells best why its rank ended. Pure. A traceback's last line counts even when no rule of common/engine knows its exception; of equally good
-// lines the last one wins, unless it only repeats that others failed.
+// lines the last one wins.
 #pragma once
 
 #include <string>

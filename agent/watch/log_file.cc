@@ -202,6 +202,7 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
       if (!there) return fail(std::move(there.error()));
       if (segment_.number() != number) continue;
     }
+    piece.final = ended && at + piece.data.size() >= parsed_;
     if (piece.data.empty() && piece.loss && !ended) return LogPiece{.offset = from};
     // Before anything of a segment leaves: what tells it from the next one must outlive this agent.
     if (!piece.data.empty() || piece.loss) {

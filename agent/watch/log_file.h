@@ -49,7 +49,7 @@ class LogFile {
   Result<std::string> tail(std::size_t most);
 
   // --- shipping (any thread) -----------------------------------------------------------------------------------------------------------
-  // Never beyond what was parsed. `ended`: also tell a loss that has no data behind it.
+  // Never beyond what was parsed. `ended`: nobody writes any more and all of it was parsed; then a loss that has no data behind it is told, too.
   Result<LogPiece> read(std::uint64_t from, std::size_t most, bool ended);
   void controller_has(std::uint64_t offset, std::uint64_t synced);
   struct Extent {

@@ -44,6 +44,7 @@ struct LogPiece {
   std::uint64_t offset = 0;    // of data's first byte
   std::string data;            // empty: nothing there yet
   std::optional<LogLoss> loss;
+  bool final = false;          // with this the log is whole: nothing comes after data
 };
 
 class LogSource {

@@ -470,8 +470,11 @@ bool FileWatch::pass(BootTime now) {
   bool more = false;
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;   // on the way
-    for (const auto& [number, rank] : run->ranks) {
-      if (rank->dirty) more = read_rank(run, *rank, now) || more;
+    // Somebody waits for the evidence of those that have ended.
+    for (const bool waited_for : {true, false}) {
+      for (const auto& [number, rank] : run->ranks) {
+        if (rank->dirty && rank->end_asked == waited_for) more = read_rank(run, *rank, now) || more;
+      }
     }
     if (run->checkpoints && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) scan(run, now);
   }

@@ -48,6 +48,12 @@ Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
   v1::JobSpec spec = given;
   const auto problems = spec::complete(spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
+  // Whatever the engine would refuse later is refused now: one node shows it as well as a thousand.
+  auto nodes = imagine(spec);
+  nodes.resize(1);
+  if (auto plan = engine::plan_launch(launch_request(spec, JobId("plan"), AttemptNo(1), nodes, 1, std::nullopt, core::Ledger(), "/")); !plan) {
+    return fail(ErrorCode::InvalidArgument, plan.error().message);
+  }
   return spec;
 }
 

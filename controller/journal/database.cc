@@ -79,8 +79,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
   const int code = sqlite3_open_v2(file.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->failed("opening");
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     if (auto set = database->execute("PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
   } else {
     // A WAL that stays at its size between two lives is overwritten in place: a sync then need not write the file's length, too.
@@ -121,12 +121,7 @@ int Database::changes() const { return sqlite3_changes(handle_.get()); }
 
 bool Database::no_room() const { return no_room_; }
 
-Result<int> Database::checkpoint() {
-  int in_wal = 0, moved = 0;
-  const int code = sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_wal, &moved);
-  if (code != SQLITE_OK && code != SQLITE_BUSY) return failed("checkpointing");
-  return in_wal - moved;
-}
+void Database::checkpoint_on_close() { sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr); }
 
 std::unexpected<Error> Database::failed(std::string_view doing) {
   const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(handle_.get());

@@ -81,8 +81,9 @@ class Database {
   [[nodiscard]] int changes() const;
   // The last failure was for want of room on the disk.
   [[nodiscard]] bool no_room() const;
-  // Moves what the WAL holds into the database file, as far as nobody reads; returns the pages left in the WAL.
-  Result<int> checkpoint();
+  // From now on closing moves what the WAL holds into the database file. Until then it does not: what turns out to be damaged, or an old database
+  // beside a newer WAL, stays as it was found.
+  void checkpoint_on_close();
 
  private:
   friend class Statement;

@@ -15,6 +15,7 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));
+    if (jobs_.contains(archived->job)) unmoved_.insert(archived->job);
   } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&event.body)) {
     // Its other rows would come back to life without the JobArchived: it stays until they are moved.
     if (const auto known = archived_.find(dropped->job); known != archived_.end() && !jobs_.contains(dropped->job)) {
@@ -24,6 +25,7 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     }
   } else if (const JobId* job = job_of(event)) {
     jobs_[*job].push_back(index);
+    if (archived_.contains(*job)) unmoved_.insert(*job);
   }
 }
 
@@ -33,22 +35,16 @@ const std::vector<JournalIndex>& LiveRows::of_job(const JobId& job) const {
   return found == jobs_.end() ? none : found->second;
 }
 
-std::vector<JobId> LiveRows::unmoved() const {
-  std::vector<JobId> jobs;
-  for (const auto& [job, index] : archived_) {
-    if (jobs_.contains(job)) jobs.push_back(job);
-  }
-  std::ranges::sort(jobs);
-  return jobs;
-}
-
 std::vector<JournalIndex> LiveRows::superseded() const {
   std::vector<JournalIndex> sorted = superseded_;
   std::ranges::sort(sorted);
   return sorted;
 }
 
-void LiveRows::moved(const JobId& job) { jobs_.erase(job); }
+void LiveRows::moved(const JobId& job) {
+  jobs_.erase(job);
+  unmoved_.erase(job);
+}
 void LiveRows::dropped() { superseded_.clear(); }
 
 void LiveRows::only_ends_matter(Pair& pair, JournalIndex index) {

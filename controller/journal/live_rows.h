@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -23,7 +24,7 @@ class LiveRows {
   [[nodiscard]] const std::vector<JournalIndex>& of_job(const JobId& job) const;
   [[nodiscard]] bool has_archived_record(const JobId& job) const { return archived_.contains(job); }
   // Jobs whose JobArchived is there, and other rows, too: the move was not done, or was lost.
-  [[nodiscard]] std::vector<JobId> unmoved() const;
+  [[nodiscard]] const std::set<JobId>& unmoved() const { return unmoved_; }
   // Rows that say nothing any more, ascending.
   [[nodiscard]] std::vector<JournalIndex> superseded() const;
 
@@ -38,6 +39,7 @@ class LiveRows {
 
   std::unordered_map<JobId, std::vector<JournalIndex>> jobs_;
   std::unordered_map<JobId, JournalIndex> archived_;  // JobArchived, by job
+  std::set<JobId> unmoved_;
   std::map<NodeName, Pair> nodes_;
   Pair starts_;
   std::vector<JournalIndex> superseded_;

@@ -50,7 +50,7 @@ Result<void> MemoryJournal::append(std::span<const Row> batch) {
 
 void MemoryJournal::tidy() {
   std::vector<JournalIndex> gone = live_.superseded();
-  for (const JobId& job : live_.unmoved()) {
+  for (const JobId& job : std::vector(live_.unmoved().begin(), live_.unmoved().end())) {
     const std::vector<JournalIndex>& moving = live_.of_job(job);
     ArchivedJob& to = disk_->archive_[job];
     to.job = job;

@@ -197,6 +197,7 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
     if (!database_->no_room()) return fail(std::move(tidied.error()).in(doing));
     notices_.push_back(std::move(tidied.error().message));
   }
+  database_->checkpoint_on_close();
   loaded_ = true;
   return {};
 }
@@ -279,7 +280,7 @@ Result<void> SqliteJournal::move_rows(const JobId& job) {
 }
 
 Result<void> SqliteJournal::tidy() {
-  const std::vector<JobId> jobs = live_.unmoved();
+  const std::vector<JobId> jobs(live_.unmoved().begin(), live_.unmoved().end());
   const std::vector<JournalIndex> superseded = live_.superseded();
   if (jobs.empty() && superseded.empty()) return {};
   auto done = unsynced([&]() -> Result<void> {

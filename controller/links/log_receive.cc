@@ -194,8 +194,9 @@ bool Receiver::serve(const StreamPtr& stream) {
     if (!done) {
       if (done.error().code == ErrorCode::Io || done.error().code == ErrorCode::ResourceExhausted) {
         tell_trouble(&done.error());
-        stream->put_back(std::move(requests));
-        again = true;
+        // Of a stream that is gone the agent has every byte, and sends them again.
+        again = !stream->ended();
+        if (again) stream->put_back(std::move(requests));
       } else {
         stream->end(grpc::Status(done.error().code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED : grpc::StatusCode::INVALID_ARGUMENT, done.error().message));
       }

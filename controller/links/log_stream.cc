@@ -30,6 +30,11 @@ std::deque<v1::PushLogsRequest> LogStream::take(bool& closed) {
   return std::exchange(queue_, {});
 }
 
+bool LogStream::ended() {
+  const std::scoped_lock lock(mutex_);
+  return ended_;
+}
+
 void LogStream::put_back(std::deque<v1::PushLogsRequest> rest) {
   const std::scoped_lock lock(mutex_);
   queue_.insert(queue_.begin(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));

@@ -29,6 +29,7 @@ class LogStream final : public LogReceiver::Reactor {
   // --- the writing thread ------------------------------------------------------------------------------------------------------------
   // What came in, in order. `closed`: nothing will come any more.
   std::deque<v1::PushLogsRequest> take(bool& closed);
+  [[nodiscard]] bool ended();
   // Back to the front: to be tried again.
   void put_back(std::deque<v1::PushLogsRequest> rest);
   // All that was taken has been dealt with: read on.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/assert.h"
 #include "controller/core/dump.h"
 #include "controller/journal/codec.h"
 #include "tests/sim/agent_model.h"
@@ -215,7 +216,7 @@ void ControllerModel::ask(core::Input input, Reply reply) {
       if (world_.mutant == Mutant::DoubleSubmit && std::holds_alternative<core::SubmitJob>(input)) {
         const JobId id = std::get<core::SubmitJob>(input).job;
         std::get<core::SubmitJob>(input).request_id = RequestId();
-        std::get<core::SubmitJob>(input).spec.set_name(id.str());
+        std::get<core::SubmitJob>(input).spec.mutable_name()->append("~" + id.str());
       }
       const core::Decision decision = take(input);
       if (world_.mutant == Mutant::ReplyBeforeSync) return reply(decision);

@@ -30,9 +30,9 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   plan.launch_fails = rng.one_in(25);
   plan.peers_notice = rng.percent(60);
   plan.success_shown = !rng.one_in(5);
-  plan.term_delay = rng.one_in(4) ? kNever : rng.between(2 * kMillisecond, 2'500 * kMillisecond);
+  plan.term_delay = rng.one_in(4) ? kNever : rng.between(2 * kMillisecond, 4'000 * kMillisecond);
   plan.leaves_children = rng.percent(40);
-  plan.stop_grace = rng.between(0, 4) * kSecond;
+  plan.stop_grace = rng.one_in(4) ? 0 : rng.between(1, 9) * kSecond;
   plan.orphan_grace = rng.between(6, 30) * kSecond;
   plan.submit_at = rng.skewed(0, scenario.storm_until);
   if (rng.one_in(5)) plan.cancel_at = plan.submit_at + rng.skewed(0, scenario.storm_until);
@@ -65,7 +65,8 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
-  const auto found = std::ranges::find(jobs, name, &JobPlan::name);
+  // A name may carry a '~' and more behind it: the second job that a mutant makes of one request.
+  const auto found = std::ranges::find(jobs, name.substr(0, name.find('~')), &JobPlan::name);
   MUSTER_ASSERT(found != jobs.end(), "every job of a history has a plan");
   return *found;
 }

@@ -53,6 +53,7 @@ void Watch::sweeping(const Machine& machine, const agent::RunKey& run) {
   for (const auto& one : all_) one->sweeping(machine, run);
 }
 void Watch::orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease) {
+  book_.attempts[run].harmed = true;
   ++world_.coverage.seen[had_lease ? "worker ended by its lease" : "worker found no lease"];
   world_.say([&] { return fmt::format("{}: worker of {} is on its own: {}", machine.name().str(), describe(run), had_lease ? "lease over" : "no lease"); });
 }

@@ -1,5 +1,6 @@
 #include "tests/sim/world.h"
 
+#include "common/base/assert.h"
 #include "tests/sim/agent_model.h"
 
 namespace muster::sim {

@@ -138,6 +138,9 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   const grpc::Status behind = refused(hello);
   EXPECT_EQ(behind.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_NE(behind.error_message().find("--accept-loss"), std::string::npos);
+  // The daemon is told right behind the refusal.
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!behind_ && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_TRUE(behind_);
   HandAgent early(channel_);
   early.say(v1::Pulse());

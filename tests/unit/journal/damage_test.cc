@@ -211,11 +211,15 @@ TEST(OldDatabase, BesideANewerWalIsSoundOrRefused) {
   }
   copy_dir(dir.path() / "journal", dir.path() / "killed");
   std::filesystem::copy_file(dir.path() / "backup" / "journal.db", dir.path() / "killed" / "journal.db", std::filesystem::copy_options::overwrite_existing);
+  const std::string database = read_all(dir.path() / "killed" / "journal.db"), wal = read_all(dir.path() / "killed" / "journal.db-wal");
   const Opened mixed = open_journal(dir.path() / "killed");
   if (mixed.error) {
     EXPECT_EQ(mixed.error->code, ErrorCode::DataLoss) << mixed.error->message;
+    EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db"), database) << "put the right database back, and it is whole again";
+    EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db-wal"), wal);
   } else {
     EXPECT_EQ(mixed.rows, written);
+    std::puts("the WAL held all of it");
   }
 }
 

@@ -130,7 +130,9 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kExited));
   // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait for the member itself.
-  for (const auto& process : process::scan_cookie(rundir::kCookieVariable, test.launch.cookie())->found) {
+  const auto scan = process::scan_cookie(rundir::kCookieVariable, test.launch.cookie());
+  ASSERT_TRUE(scan);
+  for (const auto& process : scan->found) {
     if (process.pid == pid_of(test.events(), 1)) continue;
     const auto pidfd = process::Pidfd::open(process);
     EXPECT_TRUE(!pidfd || wait_end(*pidfd));

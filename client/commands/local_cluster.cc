@@ -1,0 +1,321 @@
+#include "client/commands/local_cluster.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "client/commands/interrupt.h"
+#include "client/commands/local_paths.h"
+#include "client/render/text.h"
+#include "common/io/file.h"
+#include "common/process/cookie.h"
+#include "common/process/pidfd.h"
+#include "common/process/spawn.h"
+#include "common/rundir/layout.h"
+#include "common/rundir/records.h"
+
+namespace muster::client {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+// Two `local up` or `local down` on one directory wait for each other.
+Result<io::UniqueFd> lock_dir(const fs::path& dir) {
+  io::UniqueFd fd(::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno(fmt::format("locking the private cluster in '{}'", dir.string()), errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return fail(ErrorCode::Conflict, fmt::format("locking the private cluster in '{}': another 'muster local' is at work there; try again when it is done", dir.string()));
+  }
+  return fd;
+}
+
+Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
+  json list = json::array();
+  for (const auto& daemon : daemons) {
+    list.push_back({{"name", daemon.name}, {"node", daemon.node}, {"pid", daemon.process.pid}, {"startTime", daemon.process.start_time}, {"log", daemon.log.string()}});
+  }
+  return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
+}
+
+// Beside our own binary: a build folder or an installation holds all four.
+Result<std::string> sibling(std::string_view name) {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const fs::path path = self.parent_path() / name;
+  if (error || !fs::exists(path, error)) return fail(ErrorCode::NotFound, fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?", name, self.string()));
+  return path.string();
+}
+
+std::string log_end(const fs::path& log) {
+  const auto text = io::read_file(log, 64 << 20);
+  if (!text) return "(no log)";
+  std::size_t at = text->size();
+  for (int lines = 0; lines < 4 && at > 0; ++lines) {
+    at = text->rfind('\n', at - 1);
+    if (at == std::string::npos) return render::printable(*text);
+  }
+  std::string out;
+  for (const char c : text->substr(at)) out += c == '\n' ? std::string("\n  ") : render::printable(std::string_view(&c, 1));
+  while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
+  return out;
+}
+
+Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, const std::string& node, const std::string& file, std::vector<std::string> args) {
+  const fs::path log = local_log(dir, file);
+  auto binary = sibling(name == "controller" ? "muster-controller" : "muster-agent");
+  if (!binary) return fail(std::move(binary.error()));
+  process::SpawnRequest request;
+  request.path = *binary;
+  request.argv = {*binary};
+  for (auto& arg : args) request.argv.push_back(std::move(arg));
+  request.env = process::own_environment();
+  // A private cluster takes its settings from its own command line, never from a variable meant for a client.
+  std::erase_if(request.env, [](const std::string& entry) { return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL="); });
+  request.cwd = "/";
+  request.standard_out = {.path = log.string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600};
+  request.new_session = true;
+  auto pid = process::spawn(request);
+  if (!pid) return fail(std::move(pid.error()));
+  auto process = process::identify(*pid);
+  if (!process) return fail(ErrorCode::Internal, fmt::format("starting the {}: it ended at once:\n  {}", name, log_end(log)));
+  return LocalDaemon{.name = name, .node = node, .process = *process, .log = log};
+}
+
+// Early deaths in the list, as an error; nothing when all live.
+Result<void> all_alive(const std::vector<LocalDaemon>& daemons) {
+  for (const auto& daemon : daemons) {
+    auto pidfd = process::Pidfd::open(daemon.process);
+    if (!pidfd || pidfd->exited()) return fail(ErrorCode::Internal, fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}", daemon.name, daemon.log.string(), log_end(daemon.log)));
+  }
+  return {};
+}
+
+// Waits on the pidfds until all are gone or time is up.
+bool wait_gone(const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
+  for (const auto& daemon : daemons) {
+    auto pidfd = process::Pidfd::open(daemon.process);
+    while (pidfd && !pidfd->exited()) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      if (left <= 0) return false;
+      pollfd item{.fd = pidfd->fd(), .events = POLLIN, .revents = 0};
+      poll(&item, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    }
+  }
+  return true;
+}
+
+void signal_all(const std::vector<LocalDaemon>& daemons, int number) {
+  for (const auto& daemon : daemons) {
+    if (auto pidfd = process::Pidfd::open(daemon.process)) (void)pidfd->signal(number);
+  }
+}
+
+// Waits until `nodes` are connected, by the events that say so; daemons that die are noticed within a second.
+Result<void> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, std::uint32_t nodes, Clock::time_point until) {
+  while (Clock::now() < until) {
+    if (auto alive = all_alive(daemons); !alive) return alive;
+    auto session = context.connect();
+    if (session) {
+      grpc::ClientContext call;
+      session->prepare(call, std::chrono::seconds(1));
+      v1::GetClusterStatusResponse status;
+      const auto asked = session->nodes->GetClusterStatus(&call, {}, &status);
+      if (asked.ok() && status.nodes_connected() >= nodes) return {};
+      if (asked.ok()) {
+        // Something will register: its event ends this wait; the deadline bounds it, so that a dead daemon is noticed.
+        grpc::ClientContext watch;
+        session->prepare(watch, std::chrono::milliseconds(300));
+        v1::WatchRequest request;
+        request.set_from_index(status.journal_index());
+        auto stream = session->jobs->Watch(&watch, request);
+        v1::WatchResponse news;
+        if (stream->Read(&news)) watch.TryCancel();
+        (void)stream->Finish();
+        continue;
+      }
+    }
+    // No endpoint yet: the controller writes it once it listens. Its pidfd tells of an early death, the time-out looks again.
+    auto controller = process::Pidfd::open(daemons.front().process);
+    if (controller) {
+      pollfd item{.fd = controller->fd(), .events = POLLIN, .revents = 0};
+      poll(&item, 1, 20);
+    }
+  }
+  return fail(ErrorCode::TimedOut, fmt::format("waiting for {} node{} to register: time is up; see '{}'", nodes, nodes == 1 ? "" : "s", daemons.back().log.parent_path().string()));
+}
+
+std::string node_name(std::uint32_t number) { return fmt::format("n{}", number); }
+
+}  // namespace
+
+Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
+  auto text = io::read_file(local_processes(dir), 1 << 20);
+  if (!text) {
+    if (text.error().code == ErrorCode::NotFound) return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': none was started there; 'muster local up' starts one", dir.string()));
+    return fail(std::move(text.error()));
+  }
+  std::vector<LocalDaemon> out;
+  const json list = json::parse(*text, nullptr, false);
+  if (!list.is_array()) return fail(ErrorCode::DataLoss, fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
+  for (const auto& item : list) {
+    out.push_back({.name = item.value("name", ""), .node = item.value("node", ""), .process = {.pid = item.value("pid", 0), .start_time = item.value("startTime", std::uint64_t{0})}, .log = item.value("log", "")});
+  }
+  return out;
+}
+
+Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
+  const auto until = Clock::now() + timeout;
+  for (const auto& dir : {up.dir, local_controller_dir(up.dir), up.dir / "agents", up.dir / "log"}) {
+    if (auto made = io::make_dirs(dir, 0700); !made) return fail(std::move(made.error()));
+  }
+  auto lock = lock_dir(up.dir);
+  if (!lock) return fail(std::move(lock.error()));
+
+  std::vector<LocalDaemon> known;
+  if (auto read = read_daemons(up.dir)) known = std::move(*read);
+  std::vector<LocalDaemon> running;
+  const auto find = [&](const std::string& name, const std::string& node) {
+    return std::ranges::find_if(known, [&](const LocalDaemon& daemon) { return daemon.name == name && daemon.node == node && process::alive(daemon.process); });
+  };
+  const fs::path endpoint = local_endpoint(up.dir);
+  if (const auto it = find("controller", ""); it != known.end()) {
+    running.push_back(*it);
+  } else {
+    std::error_code ignored;
+    fs::remove(endpoint, ignored);  // of a controller that is gone: nobody must find it
+    const std::string socket = local_socket(up.dir).string();
+    std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(), "--endpoint-file", endpoint.string()};
+    if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
+      args.insert(args.end(), {"--listen", "unix:" + socket});
+    } else {
+      args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file", (local_controller_dir(up.dir) / "token").string()});
+    }
+    args.insert(args.end(), up.controller_args.begin(), up.controller_args.end());
+    auto started = start_daemon(up.dir, "controller", "", "controller", std::move(args));
+    if (!started) return fail(std::move(started.error()));
+    running.push_back(std::move(*started));
+  }
+  for (std::uint32_t number = 0; number < up.nodes; ++number) {
+    const std::string node = node_name(number);
+    if (const auto it = find("agent", node); it != known.end()) {
+      running.push_back(*it);
+      continue;
+    }
+    auto started = start_daemon(up.dir, "agent", node, node,
+                                {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices", fmt::format("{}", up.devices), "--address", "127.0.0.1"});
+    if (!started) {
+      (void)write_daemons(up.dir, running);
+      return fail(std::move(started.error()));
+    }
+    running.push_back(std::move(*started));
+  }
+  // Daemons of an earlier, larger cluster stay in the list: `local down` must find them.
+  for (const auto& daemon : known) {
+    const bool listed = std::ranges::any_of(running, [&](const LocalDaemon& other) { return other.name == daemon.name && other.node == daemon.node; });
+    if (!listed && process::alive(daemon.process)) running.push_back(daemon);
+  }
+  if (auto written = write_daemons(up.dir, running); !written) return fail(std::move(written.error()));
+  context.controller = endpoint.string();
+  if (auto registered = wait_registered(context, running, up.nodes, until); !registered) return fail(std::move(registered.error()));
+  return running;
+}
+
+namespace {
+
+// Asks that every live job be cancelled and waits for the ends. Best effort: the daemons may be gone already.
+void cancel_jobs(const Context& context, Clock::time_point until) {
+  auto session = context.connect();
+  if (!session) return;
+  v1::ListJobsResponse jobs;
+  {
+    grpc::ClientContext call;
+    session->prepare(call, std::chrono::seconds(3));
+    if (!session->jobs->ListJobs(&call, {}, &jobs).ok()) return;
+  }
+  for (const auto& job : jobs.jobs()) {
+    grpc::ClientContext call;
+    session->prepare(call, std::chrono::seconds(3));
+    v1::CancelJobRequest request;
+    request.set_job(job.id());
+    request.set_reason("the private cluster is going down");
+    v1::CancelJobResponse response;
+    (void)session->jobs->CancelJob(&call, request, &response);
+  }
+  for (const auto& job : jobs.jobs()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return;
+    grpc::ClientContext call;
+    session->prepare(call, left);
+    v1::WatchRequest request;
+    request.set_job(job.id());
+    request.set_until_final(true);
+    auto stream = session->jobs->Watch(&call, request);
+    v1::WatchResponse response;
+    while (stream->Read(&response)) {
+    }
+    (void)stream->Finish();
+  }
+}
+
+// Workers outlive agents: those whose claim stands in a run directory of this cluster get SIGTERM, then all that carries their cookie is killed.
+Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(dir / "agents", ignored)) {
+    const rundir::AgentLayout agent(entry.path());
+    auto runs = rundir::list_runs(agent);
+    if (!runs) continue;
+    for (const auto& run : *runs) {
+      const rundir::RunLayout layout(agent.run(run.job, run.attempt));
+      const auto claim = rundir::read_claim(layout);
+      const auto launch = rundir::read_launch(layout);
+      if (claim && *claim && (*claim)->pid() != 0) {
+        if (auto pidfd = process::Pidfd::open({.pid = static_cast<pid_t>((*claim)->pid()), .start_time = (*claim)->start_time()})) (void)pidfd->signal(SIGKILL);
+      }
+      if (!launch || !*launch) continue;
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      auto swept = process::sweep_cookie(rundir::kCookieVariable, (*launch)->cookie(), static_cast<int>(std::max<std::int64_t>(1000, left)));
+      if (!swept) return fail(std::move(swept.error()));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> local_down(Context& context, const fs::path& dir, std::chrono::milliseconds timeout) {
+  auto daemons = read_daemons(dir);
+  if (!daemons) return fail(std::move(daemons.error()));
+  auto lock = lock_dir(dir);
+  if (!lock) return fail(std::move(lock.error()));
+  context.controller = local_endpoint(dir).string();
+  const auto until = Clock::now() + timeout;
+  if (!daemons->empty() && process::alive(daemons->front().process)) cancel_jobs(context, until);
+
+  std::vector<LocalDaemon> agents;
+  std::vector<LocalDaemon> controller;
+  for (const auto& daemon : *daemons) (daemon.node.empty() ? controller : agents).push_back(daemon);
+  for (const auto* group : {&agents, &controller}) {  // agents first: the controller hears them leave
+    signal_all(*group, SIGTERM);
+    if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5))) {
+      signal_all(*group, SIGKILL);
+      if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5))) return fail(ErrorCode::TimedOut, fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'", dir.string()));
+    }
+  }
+  if (auto swept = sweep_workers(dir, until); !swept) return swept;
+  std::error_code ignored;
+  fs::remove(local_endpoint(dir), ignored);
+  fs::remove(local_socket(dir), ignored);
+  fs::remove(local_processes(dir), ignored);
+  return {};
+}
+
+}  // namespace muster::client

@@ -1,0 +1,40 @@
+// A private cluster on this machine: real daemons, SQLite, a unix socket of mode 0600 (or loopback TCP and a token where the path is too long for a
+// socket). Starts, finds and stops them; every signal goes through a pidfd whose start time was checked. One thread; blocks with deadlines.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "client/commands/context.h"
+#include "common/base/error.h"
+#include "common/process/identity.h"
+
+namespace muster::client {
+
+struct LocalDaemon {
+  std::string name;                        // "controller", "agent n0"
+  std::string node;                        // agents only
+  process::ProcessId process;
+  std::filesystem::path log;
+};
+
+struct LocalUp {
+  std::filesystem::path dir;
+  std::uint32_t nodes = 2;
+  std::uint32_t devices = 4;               // a node
+  std::vector<std::string> controller_args;  // passed on, for tests and operators
+};
+
+// The daemons of `processes`, living or not. NotFound: no cluster was ever started here.
+Result<std::vector<LocalDaemon>> read_daemons(const std::filesystem::path& dir);
+
+// Starts what is not running, waits until every node has registered. A daemon that ends at once is reported with the end of its log.
+Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout);
+
+// Cancels live jobs, waits for their ranks to be gone, then stops the daemons; whatever is left after the deadline is killed, ranks included.
+Result<void> local_down(Context& context, const std::filesystem::path& dir, std::chrono::milliseconds timeout);
+
+}  // namespace muster::client

@@ -1,0 +1,334 @@
+#include "agent/watch/log_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+
+#include "common/io/frames.h"
+#include "tests/unit/agent_watch/temp_dir.h"
+
+namespace muster::agent {
+namespace {
+
+// One rank's log, an agent that may be started again, a controller that keeps what it gets.
+class LogFileTest : public testing::Test {
+ protected:
+  void restart() {
+    file_.reset();
+    auto opened = LogFile::open(log_, cursor_);
+    ASSERT_TRUE(opened.has_value());
+    file_ = std::move(*opened);
+  }
+  void parse() {
+    char buffer[700];
+    for (;;) {
+      auto piece = file_->parse_next(buffer);
+      ASSERT_TRUE(piece.has_value()) << piece.error().message;
+      if (piece->at_end) return;
+    }
+  }
+  // As the log link does: asks what the controller has, then reads from there.
+  void connect() { file_->controller_has(end_, end_); }
+  void ship(std::size_t most = 1000, bool ended = false) {
+    for (;;) {
+      auto piece = file_->read(end_, most, ended);
+      ASSERT_TRUE(piece.has_value()) << piece.error().message;
+      if (piece->loss) gaps_.push_back({end_, piece->offset, piece->loss->reason});
+      if (piece->data.empty()) return;
+      kept_ += piece->data;
+      end_ = piece->offset + piece->data.size();
+    }
+  }
+
+  struct Gap {
+    std::uint64_t from, to;
+    std::string reason;
+    bool operator==(const Gap&) const = default;
+  };
+  test::TempDir dir_;
+  const std::filesystem::path log_ = dir_.path() / "rank-0.log", cursor_ = dir_.path() / "rank-0.cursor";
+  std::unique_ptr<LogFile> file_;
+  std::uint64_t end_ = 0;        // the controller's
+  std::string kept_;
+  std::vector<Gap> gaps_;
+};
+
+TEST_F(LogFileTest, nothing_is_there_yet) {
+  restart();
+  parse();
+  connect();
+  ship();
+  EXPECT_EQ(end_, 0u);
+  test::Appender(log_).write("hello\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, "hello\n");
+}
+
+TEST_F(LogFileTest, a_truncation_begins_a_new_segment_behind_all_that_was_seen) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write("one\ntwo\n");
+  parse();
+  ship();
+  rank.write("three\n");
+  parse();               // seen, not shipped
+  rank.truncate();
+  rank.write("four\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, "one\ntwo\nfour\n");
+  EXPECT_EQ(gaps_, (std::vector<Gap>{{8, 14, kTruncatedReason}}));
+  EXPECT_EQ(end_, 19u);
+}
+
+TEST_F(LogFileTest, a_truncated_log_that_grew_longer_than_it_was_is_recognised) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write("line 1\n");
+  parse();
+  ship();
+  rank.truncate();
+  rank.write("line 2, much longer than the first\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, "line 1\nline 2, much longer than the first\n");
+  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));   // how much was lost nobody knows
+}
+
+TEST_F(LogFileTest, truncated_while_no_agent_ran) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write("before\n");
+  parse();
+  ship();
+  file_.reset();
+  rank.truncate();
+  rank.write("after, longer\n");
+  restart();
+  parse();
+  ship();                // the controller has not spoken: nothing may go
+  EXPECT_EQ(kept_, "before\n");
+  connect();
+  ship();
+  EXPECT_EQ(kept_, "before\nafter, longer\n");
+  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));
+}
+
+TEST_F(LogFileTest, truncated_while_no_agent_ran_and_begun_with_the_same_bytes) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write("banner\nstep 1\nstep 2\n");
+  parse();
+  ship();
+  file_.reset();
+  rank.truncate();
+  rank.write("banner\n");
+  restart();
+  parse();
+  connect();
+  parse();
+  ship();
+  EXPECT_EQ(kept_, "banner\nstep 1\nstep 2\nbanner\n");
+  EXPECT_EQ(gaps_.size(), 1u);
+}
+
+TEST_F(LogFileTest, a_restart_goes_on_where_the_controller_is) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write(std::string(5000, 'a'));
+  parse();
+  ship();
+  restart();
+  rank.write(std::string(5000, 'b'));
+  parse();
+  connect();
+  ship();
+  EXPECT_EQ(kept_, std::string(5000, 'a') + std::string(5000, 'b'));
+  EXPECT_TRUE(gaps_.empty());
+}
+
+TEST_F(LogFileTest, what_was_said_is_remembered_over_a_restart) {
+  const test::Appender rank(log_);
+  restart();
+  rank.write("step 1\nunfin");
+  parse();
+  logs::v1::Parsed said;
+  said.set_step(1);
+  said.set_success_seen(true);
+  ASSERT_TRUE(file_->remember(said, 5).has_value());
+  restart();
+  ASSERT_TRUE(file_->restored().has_value());
+  EXPECT_EQ(file_->restored()->step(), 1);
+  EXPECT_TRUE(file_->restored()->success_seen());
+  rank.write("ished\n");
+  char buffer[100];
+  auto piece = file_->parse_next(buffer);
+  ASSERT_TRUE(piece.has_value());
+  EXPECT_EQ(piece->data, "unfinished\n");
+}
+
+std::uint64_t blocks(const std::filesystem::path& path) {
+  struct stat now {};
+  return ::stat(path.c_str(), &now) == 0 ? static_cast<std::uint64_t>(now.st_blocks) * 512 : 0;
+}
+
+TEST_F(LogFileTest, the_soft_cap_punches_only_what_the_controller_has_synced) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  std::string truth;
+  for (int line = 0; truth.size() < (1 << 20); ++line) truth += "line " + std::to_string(line) + "\n";
+  rank.write(truth);
+  parse();
+  ship(64 << 10);
+  EXPECT_EQ(file_->trim(64 << 10).value(), 0u);   // sent is not synced
+  const std::uint64_t before = blocks(log_);
+  connect();
+  const std::uint64_t went = file_->trim(64 << 10).value();
+  EXPECT_GT(went, 900u << 10);
+  EXPECT_LE(blocks(log_) + went, before + 4096);
+  rank.write("more\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, truth + "more\n");
+  restart();
+  parse();
+  connect();
+  rank.write("and more\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, truth + "more\nand more\n");
+  EXPECT_TRUE(gaps_.empty());
+}
+
+TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_restart) {
+  const test::Appender rank(log_);
+  restart();
+  std::string truth;
+  for (int line = 0; truth.size() < (256 << 10); ++line) truth += "line " + std::to_string(line) + "\n";
+  rank.write(truth);
+  parse();
+  const std::uint64_t went = file_->give_up(100 << 10).value();
+  EXPECT_GE(went, 100u << 10);
+  restart();
+  parse();
+  connect();
+  ship(64 << 10);
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].reason, kHardCapReason);
+  EXPECT_EQ(gaps_[0].from, 0u);
+  EXPECT_EQ(kept_, truth.substr(gaps_[0].to));
+}
+
+TEST_F(LogFileTest, a_damaged_cursor_is_set_aside) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write("line\n");
+  parse();
+  ship();
+  file_.reset();
+  std::ofstream(cursor_, std::ios::binary | std::ios::trunc) << std::string(64, '\0');
+  restart();
+  parse();
+  connect();
+  rank.write("next\n");
+  parse();
+  ship();
+  EXPECT_EQ(kept_, "line\nnext\n");
+  EXPECT_TRUE(std::filesystem::exists(cursor_.string() + ".damaged"));
+}
+
+// Numbered lines, truncations, agents killed at any point (what is on disk is all they leave, the cursor's last frame perhaps torn), a controller that gets the
+// bytes. Every line arrives at most once and whole; one that is missing belongs to a segment that a truncation took.
+TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::filesystem::remove(log_);
+    std::filesystem::remove(cursor_);
+    end_ = 0;
+    kept_.clear();
+    gaps_.clear();
+    std::mt19937 random(seed);
+    const test::Appender rank(log_);
+    restart();
+    connect();
+    int next = 0;
+    std::vector<int> segment_of;
+    int segment = 0;
+    for (int round = 0; round < 120; ++round) {
+      switch (random() % 8) {
+        case 0:
+        case 1:
+        case 2:
+        case 3: {
+          std::string text;
+          for (unsigned lines = random() % 40; lines > 0; --lines) {
+            text += "[" + std::to_string(next++) + "]" + std::string(random() % 60, '.') + "\n";
+            segment_of.push_back(segment);
+          }
+          rank.write(text);
+          break;
+        }
+        case 4: parse(); break;
+        case 5: ship(random() % 3 == 0 ? 50 : 4000); break;
+        case 6:
+          if (random() % 3 == 0) {
+            rank.truncate();
+            ++segment;
+          }
+          break;
+        default: {
+          file_.reset();
+          // A frame that was being written.
+          if (random() % 2 == 0 && std::filesystem::exists(cursor_)) {
+            const std::string frame = io::encode_frame("a record that was never finished");
+            ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());   // which cuts off the one before
+            std::ofstream(cursor_, std::ios::binary | std::ios::app) << frame.substr(0, 1 + random() % (frame.size() - 1));
+          }
+          restart();
+          parse();
+          if (random() % 2 == 0) connect();
+        }
+      }
+    }
+    restart();
+    parse();
+    connect();
+    parse();
+    ship(4000, true);
+    // Lines as they arrived. The piece of a line that a truncation cut is glued to the next one: look for the last '[' of each.
+    std::vector<int> seen;
+    for (std::size_t at = 0; at < kept_.size();) {
+      const std::size_t stop = kept_.find('\n', at);
+      ASSERT_NE(stop, std::string::npos);
+      const std::string line = kept_.substr(at, stop - at);
+      ASSERT_NE(line.rfind('['), std::string::npos) << "at " << at << " of '" << kept_.substr(at > 200 ? at - 200 : 0, 300) << "'";
+      seen.push_back(std::stoi(line.substr(line.rfind('[') + 1)));
+      at = stop + 1;
+    }
+    for (std::size_t at = 1; at < seen.size(); ++at) {
+      ASSERT_GT(seen[at], seen[at - 1]) << "doubled or out of order";
+      if (seen[at] != seen[at - 1] + 1) {
+        ASSERT_NE(segment_of[static_cast<std::size_t>(seen[at])], segment_of[static_cast<std::size_t>(seen[at - 1])]) << "lost without a truncation";
+      }
+    }
+    for (std::size_t line = 0; line < segment_of.size(); ++line) {
+      if (segment_of[line] == segment) {
+        ASSERT_TRUE(std::ranges::binary_search(seen, static_cast<int>(line))) << "line " << line << " of the present segment";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,208 @@
+#include "agent/watch/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "agent/watch/log_file.h"
+#include "tests/unit/agent_watch/temp_dir.h"
+
+namespace muster::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+class WatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(run_dir_ / "logs");
+    watching_.set_grammar("megatron");
+    start();
+  }
+  void TearDown() override { watch_->stop(); }
+  void start() {
+    auto watch = Watch::start(options_, [this](std::function<void()> closure) {
+      // Called on the watch's thread: the tests have no loop.
+      closure();
+      const std::scoped_lock lock(mutex_);
+      changed_.notify_all();
+    }, {.on_first_step = [this](const RunKey&, std::int64_t step) { const std::scoped_lock lock(mutex_); first_steps_.push_back(step); },
+        .on_rank_end = [this](const RunKey&, RankNo rank, const RankEnd& end) { const std::scoped_lock lock(mutex_); ends_[rank.value] = end; },
+        .on_shard_finished = [this](const RunKey&) { const std::scoped_lock lock(mutex_); ++shards_; },
+        .on_trouble = [this](const std::string& text) { const std::scoped_lock lock(mutex_); troubles_.push_back(text); }});
+    ASSERT_TRUE(watch.has_value());
+    watch_ = std::move(*watch);
+    watch_->on_bytes([this] { const std::scoped_lock lock(mutex_); changed_.notify_all(); });
+  }
+  template <class Condition>
+  [[nodiscard]] bool eventually(Condition condition) {
+    std::unique_lock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (std::chrono::steady_clock::now() < until) {
+      lock.unlock();
+      if (condition()) return true;
+      lock.lock();
+      changed_.wait_for(lock, 20ms);
+    }
+    return false;
+  }
+  void add(std::vector<std::uint32_t> ranks) {
+    auto added = watch_->add(run_, run_dir_, watching_, ranks);
+    ASSERT_TRUE(added.has_value()) << added.error().message;
+  }
+  std::filesystem::path log(int rank) { return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
+  static std::string line(int step) {
+    return " iteration " + std::to_string(step) + "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 | loss scale: 1.0 |\n";
+  }
+
+  test::TempDir dir_;
+  const std::filesystem::path run_dir_ = dir_.path() / "job.1";
+  const RunKey run_{JobId("job"), AttemptNo(1)};
+  WatchOptions options_;
+  v1::Watching watching_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::int64_t> first_steps_;
+  std::map<std::uint32_t, RankEnd> ends_;
+  std::vector<std::string> troubles_;
+  int shards_ = 0;
+  std::unique_ptr<Watch> watch_;
+};
+
+TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_told_once) {
+  add({0, 1});
+  const test::Appender rank(log(0));
+  rank.write(line(1) + line(2).substr(0, 20));
+  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return !first_steps_.empty(); }));
+  rank.write(line(2).substr(20));
+  ASSERT_TRUE(eventually([&] { return watch_->readings(0).readings.at(0).ranks(0).step() == 2; }));
+  EXPECT_EQ(first_steps_, std::vector<std::int64_t>{1});
+  const Readings all = watch_->readings(0);
+  EXPECT_EQ(all.readings.at(0).samples_size(), 2);
+  EXPECT_EQ(all.readings.at(0).ranks(0).total(), 100);
+  EXPECT_EQ(all.readings.at(0).ranks(1).step(), -1);
+  EXPECT_EQ(watch_->readings(all.mark).readings.at(0).samples_size(), 0);
+}
+
+TEST_F(WatchTest, a_rank_that_ended_is_read_to_its_end_before_the_answer) {
+  watching_.set_success_regex("all (done|well)");
+  add({0, 1});
+  const test::Appender good(log(0)), bad(log(1));
+  good.write(line(1) + "all done");              // no line end: it will never come
+  bad.write(std::string(3 << 20, 'x') + "\nTraceback (most recent call last):\n  File \"t.py\"\nValueError: bad shape\n");
+  watch_->rank_ended(run_, RankNo(0), false);
+  watch_->rank_ended(run_, RankNo(1), true);
+  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 2; }));
+  EXPECT_TRUE(ends_[0].success_seen);
+  EXPECT_EQ(ends_[0].evidence, "");
+  EXPECT_FALSE(ends_[1].success_seen);
+  EXPECT_EQ(ends_[1].evidence, "ValueError: bad shape");
+  EXPECT_EQ(watch_->logs().front().name.rank.value, 1u) << "failed ranks first";
+}
+
+TEST_F(WatchTest, a_log_ends_only_when_the_run_is_swept) {
+  add({0, 1});
+  const test::Appender rank(log(0));
+  rank.write("hello\n");
+  watch_->rank_ended(run_, RankNo(0), false);
+  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 1; }));
+  EXPECT_FALSE(watch_->logs().at(0).ended);
+  rank.write("a child that outlived its rank\n");
+  watch_->run_swept(run_);
+  ASSERT_TRUE(eventually([&] { return watch_->logs().at(0).ended && watch_->logs().at(1).ended; })) << "rank 1 never had a log";
+  watch_->controller_has({run_, RankNo(0)}, 0, 0, false);
+  const auto piece = watch_->read({run_, RankNo(0)}, 0, 1000);
+  ASSERT_TRUE(piece.has_value());
+  EXPECT_EQ(piece->data, "hello\na child that outlived its rank\n");
+  EXPECT_TRUE(piece->final);
+  EXPECT_FALSE(watch_->logs_complete(run_));
+  watch_->controller_has({run_, RankNo(0)}, 37, 37, true);
+  watch_->controller_has({run_, RankNo(1)}, 0, 0, true);
+  EXPECT_TRUE(watch_->logs_complete(run_));
+  EXPECT_TRUE(watch_->logs().empty());
+}
+
+TEST_F(WatchTest, progress_is_known_again_after_a_restart) {
+  add({0});
+  const test::Appender rank(log(0));
+  rank.write(line(7));
+  watch_->rank_ended(run_, RankNo(0), false);    // which remembers
+  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 1; }));
+  watch_->stop();
+  watch_.reset();
+  start();
+  add({0});
+  EXPECT_EQ(watch_->readings(0).readings.at(0).ranks(0).step(), 7);
+  EXPECT_EQ(watch_->readings(0).readings.at(0).samples_size(), 0);
+}
+
+TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
+  watch_->stop();
+  watch_.reset();
+  options_.free_bytes = [](const std::filesystem::path&) { return (256ull << 20) - (400 << 10); };
+  options_.blind_scan = 50ms;
+  start();
+  add({0});
+  const test::Appender rank(log(0));
+  for (int part = 0; part < 16; ++part) rank.write(std::string(65535, static_cast<char>('a' + part)) + "\n");
+  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return !troubles_.empty(); }));
+  watch_->controller_has({run_, RankNo(0)}, 0, 0, false);
+  const auto piece = watch_->read({run_, RankNo(0)}, 0, 1000);
+  ASSERT_TRUE(piece.has_value());
+  ASSERT_TRUE(piece->loss.has_value());
+  EXPECT_EQ(piece->loss->reason, kHardCapReason);
+  EXPECT_GE(piece->offset, 400u << 10);
+}
+
+TEST_F(WatchTest, unknown_words_are_refused) {
+  watching_.set_layout("no-such-layout");
+  watching_.set_save_dir("/x");
+  EXPECT_FALSE(watch_->add(run_, run_dir_, watching_, {0}).has_value());
+  watching_.set_layout("none");
+  watching_.set_success_regex("(");
+  const auto added = watch_->add(run_, run_dir_, watching_, {0});
+  ASSERT_FALSE(added.has_value());
+  EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
+}
+
+// The least that the layout takes for a whole archive: one directory entry and the end record.
+void write_shard(const std::filesystem::path& dir) {
+  std::filesystem::create_directories(dir);
+  std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);
+  entry.resize(46);
+  end.resize(22);
+  end[8] = end[10] = 1;
+  end[12] = 46;
+  std::ofstream(dir / "model_optim_rng.pt", std::ios::binary) << entry << end;
+}
+
+TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {
+  watching_.set_layout("megatron");
+  watching_.set_save_dir((dir_.path() / "save").string());
+  watching_.set_world_size(1);
+  std::filesystem::create_directories(dir_.path() / "save");
+  add({0});
+  write_shard(dir_.path() / "save" / "iter_0000010" / "mp_rank_00");
+  std::ofstream(dir_.path() / "save" / "latest_checkpointed_iteration.txt") << "10";
+  const auto sealed = [&] {
+    const Readings all = watch_->readings(0);
+    return all.readings.at(0).shards_size() == 1 && all.readings.at(0).shards(0).sealed();
+  };
+  ASSERT_TRUE(eventually(sealed));
+  const Readings all = watch_->readings(0);
+  EXPECT_EQ(all.readings.at(0).shards(0).step(), 10);
+  EXPECT_TRUE(all.readings.at(0).shards(0).finished());
+  {
+    const std::scoped_lock lock(mutex_);
+    EXPECT_GE(shards_, 1);
+  }
+  EXPECT_EQ(watch_->readings(all.mark).readings.at(0).shards_size(), 0) << "told once";
+  write_shard(dir_.path() / "save" / "iter_0000020" / "mp_rank_00");
+  ASSERT_TRUE(eventually([&] { return watch_->readings(all.mark).readings.at(0).shards_size() == 1; }));
+  EXPECT_FALSE(watch_->readings(all.mark).readings.at(0).shards(0).sealed());
+}
+
+}  // namespace
+}  // namespace muster::agent
