@@ -1,7 +1,9 @@
 // muster wait: for scripts. Returns when the job has reached what is asked for.
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 
 #include "client/commands/commands.h"
 #include "client/commands/interrupt.h"

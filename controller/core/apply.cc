@@ -315,6 +315,10 @@ class Folder {
     attempt.state = AttemptState::Ended;
     attempt.ended_at = at_;
     attempt.best_step = best_step;
+    // An idle part runs nothing: its devices do not wait for a node that may never come back to sweep the part that did run.
+    for (NodePart& part : attempt.parts) {
+      if (part.idle() && !part.swept) sweep(job, attempt, part, "ran nothing");
+    }
     // Not before: the job is next in the queue now, and nobody has taken its nodes one by one while the last of them was being swept.
     for (const NodePart& part : attempt.parts) {
       if (part.swept) release_devices({job.id, attempt.number}, part.placed);

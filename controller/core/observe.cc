@@ -49,6 +49,8 @@ class Observer {
     seen.instance = from.instance;
     seen.boot_id = from.boot_id;
     seen.connected_at = now_.boot;
+    // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as well.
+    seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
     seen.held.clear();
     for (const v1::HeldAttempt& held : from.held) seen.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
     heard_now(seen, now_);

@@ -10,6 +10,8 @@ inline Duration to_duration(const google::protobuf::Duration& from) { return std
 inline Duration orphan_grace(const v1::JobSpec& spec) {
   return spec.recovery().has_orphan_grace() ? to_duration(spec.recovery().orphan_grace()) : std::chrono::minutes(30);
 }
+// Between the worker's SIGTERM and its SIGKILL, of an orphan's end, too.
+inline Duration stop_grace(const v1::JobSpec& spec) { return to_duration(spec.recovery().stop_grace()); }
 // Nothing shorter than zero: no window, every restart counts for ever.
 inline Duration restart_window(const v1::JobSpec& spec) {
   return spec.recovery().has_window() ? to_duration(spec.recovery().window()) : std::chrono::hours(24);

@@ -119,8 +119,13 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         break;
       case WorkerEvent::Kind::Exited: {
         const bool shown = dir.launch && event.code == 0 && world_.scenario.plan(dir.launch->job_name()).success_shown;
-        seen.exits[event.rank] = {.rank = event.rank, .code = event.code, .signal = event.signal, .stop_requested = event.stop_requested, .at = event.at,
-                                  .evidence = event.code > 0 ? "RuntimeError: it broke" : "", .success_seen = shown};
+        seen.exits[event.rank] = {.rank = event.rank,
+                                  .code = event.code,
+                                  .signal = event.signal,
+                                  .stop_requested = event.stop_requested,
+                                  .at = event.at,
+                                  .evidence = event.code > 0 ? "RuntimeError: it broke" : "",
+                                  .success_seen = shown};
         break;
       }
       case WorkerEvent::Kind::StopRequested:
@@ -220,16 +225,15 @@ bool AgentModel::perform_one(const agent::StartRun& action) {
   machine_.disk().runs[action.run] = std::move(dir);
   spawned_[action.run] = 0;
   world_.say([&] { return fmt::format("{}: agent starts {}", machine_.name().str(), describe(action.run)); });
-  after(world_.rng.skewed(20 * kMicrosecond, world_.rng.one_in(8) ? 500 * kMillisecond : 3 * kMillisecond), [this, run = action.run] {
-    spawned_[run] = machine_.spawn_worker(run, world_.mutant != Mutant::StartTwice);
-  });
+  after(world_.rng.skewed(20 * kMicrosecond, world_.rng.one_in(8) ? 500 * kMillisecond : 3 * kMillisecond),
+        [this, run = action.run] { spawned_[run] = machine_.spawn_worker(run, world_.mutant != Mutant::StartTwice); });
   return true;
 }
 
 bool AgentModel::perform_one(const agent::RefuseRun& action) {
   std::shared_ptr<RunDir>& dir = machine_.disk().runs[action.run];
   if (dir == nullptr) dir = std::make_shared<RunDir>();
-  if (dir->claim && dir->claim->pid != 0) return true;   // the worker was quicker: the next look adopts it
+  if (dir->claim && dir->claim->pid != 0) return true;  // the worker was quicker: the next look adopts it
   if (world_.mutant != Mutant::RefuseWithoutClaim) {
     dir->claim = Claim{.pid = 0, .boot = self_.boot_id};
   } else {
@@ -291,8 +295,8 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
 void AgentModel::stop_what_is_not_mentioned() {
   for (const auto& [run, dir] : machine_.disk().runs) {
     const bool mentioned = orders_ && std::ranges::any_of(orders_->orders(), [&](const v1::Order& order) {
-      return order.job_id() == run.first.str() && order.attempt() == run.second.value;
-    });
+                             return order.job_id() == run.first.str() && order.attempt() == run.second.value;
+                           });
     if (!mentioned && dir->claim && dir->claim->pid != 0) perform_one(agent::SignalStop{.run = run});
   }
 }

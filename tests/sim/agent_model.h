@@ -18,10 +18,10 @@ class AgentModel : public Actor {
   void crash();
   void pause() { hold(); }
   void resume() { let_go(); }
-  void poke();                               // something in a run directory or the process table changed
+  void poke();  // something in a run directory or the process table changed
   void receive(const LinkPtr& link, std::shared_ptr<const Down> message);
   void link_closed(const LinkPtr& link);
-  void last_words(const LinkPtr& link);      // before a stalled stream is given up
+  void last_words(const LinkPtr& link);  // before a stalled stream is given up
   void crash_after_effects(std::uint64_t effects) { effects_left_ = effects; }
 
  private:
@@ -57,15 +57,15 @@ class AgentModel : public Actor {
   LinkPtr link_;
   bool welcomed_ = false, poked_ = false;
   std::optional<v1::Orders> orders_;
-  std::map<agent::RunKey, std::uint64_t> spawned_;   // worker's pid; 0: on its way
+  std::map<agent::RunKey, std::uint64_t> spawned_;  // worker's pid; 0: on its way
   std::set<agent::RunKey> sweeping_, signalled_;
-  std::set<std::string> sent_;               // facts, on this connection
+  std::set<std::string> sent_;  // facts, on this connection
   std::uint64_t sequence_ = 0, pulse_ = 0;
   std::map<std::uint64_t, BootTime> pulses_sent_;
-  BootTime acknowledged_from_{};             // sending time of the newest message of ours that the controller has answered
+  BootTime acknowledged_from_{};  // sending time of the newest message of ours that the controller has answered
   BootTime hello_sent_{};
   Time backoff_ = 0;
-  std::set<agent::RunKey> known_before_;     // of the mutant that forgets its spool
+  std::set<agent::RunKey> known_before_;  // of the mutant that forgets its spool
   std::optional<std::uint64_t> effects_left_;
 };
 

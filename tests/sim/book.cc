@@ -17,7 +17,7 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
     case v1::Fact::kStartFailed: return key(fact.job_id(), fact.attempt(), node.str(), "start-failed");
     case v1::Fact::kExited: return key(fact.job_id(), fact.attempt(), node.str(), "exited", std::to_string(fact.exited().rank()));
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
-    case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");   // once an attempt, whoever says it
+    case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");  // once an attempt, whoever says it
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};
@@ -26,7 +26,8 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
 std::string natural_key(const core::EventBody& body) {
   if (const auto* it = std::get_if<core::NodeStarted>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "started");
   if (const auto* it = std::get_if<core::NodeStartFailed>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "start-failed");
-  if (const auto* it = std::get_if<core::RankExited>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
+  if (const auto* it = std::get_if<core::RankExited>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
   if (const auto* it = std::get_if<core::NodeSwept>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
   if (const auto* it = std::get_if<core::FirstStep>(&body)) return key(it->job.str(), it->attempt.value, "", "first-step");
   return {};

@@ -18,15 +18,15 @@ struct Death {
 
 struct AttemptTruth {
   std::optional<Time> first_exec;
-  std::map<std::uint32_t, std::uint64_t> execd;   // rank -> pid
+  std::map<std::uint32_t, std::uint64_t> execd;  // rank -> pid
   std::map<std::uint32_t, Death> deaths;
   std::set<NodeName> execd_on;
-  bool harmed = false;                            // the storm took something of it before a rank could die of it
+  bool harmed = false;  // the storm took something of it before a rank could die of it
 };
 
 struct DurableAttempt {
   std::vector<core::PlacedNode> nodes;
-  Time placed_at = 0;                             // when it was accepted
+  Time placed_at = 0;  // when it was accepted
   bool broke = false, ended = false;
 };
 struct DurableJob {
@@ -38,14 +38,14 @@ struct DurableJob {
 
 struct Book {
   std::map<agent::RunKey, AttemptTruth> attempts;
-  std::map<NodeName, Time> struck;                // last time that a node lost its power or its state directory
-  std::map<NodeName, Time> last_ack;              // last time that a pulse's acknowledgement left for it
+  std::map<NodeName, Time> struck;    // last time that a node lost its power or its state directory
+  std::map<NodeName, Time> last_ack;  // last time that a pulse's acknowledgement left for it
   std::set<JobId> cancel_asked;
   std::map<RequestId, JobId> replied;
 
   std::map<JobId, DurableJob> durable;
-  std::set<std::string> facts;                    // natural keys, durable
-  std::set<std::string> acked;                    // natural keys that an agent was acknowledged
+  std::set<std::string> facts;  // natural keys, durable
+  std::set<std::string> acked;  // natural keys that an agent was acknowledged
 
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
   // The youngest attempt of this job that has exec'd a rank; 0: none.

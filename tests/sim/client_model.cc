@@ -52,7 +52,8 @@ void ClientModel::submit(const std::string& name) {
 }
 
 void ClientModel::submit_once(const std::string& name) {
-  const core::SubmitJob input{.job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = requests_.at(name).plan->spec, .spec_hash = "0"};
+  const core::SubmitJob input{
+      .job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = requests_.at(name).plan->spec, .spec_hash = "0"};
   send(
       input,
       [this, name](const core::Decision& decision) {
@@ -65,7 +66,7 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
   Request& request = requests_.at(name);
   if (decision.refusal) {
     ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
-    return;   // asked again later: nodes come
+    return;  // asked again later: nodes come
   }
   request.job = decision.job;
 }

@@ -37,8 +37,10 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
       .node = node, .instance = InstanceId(hello.instance()), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()});
   if (decision.refusal) return refuse("another instance is connected");
   const std::vector<v1::HeldAttempt> held(hello.held().begin(), hello.held().end());
-  core::observe(presence_, ledger_, core::Connected{.node = node, .connection = link->id, .instance = InstanceId(hello.instance()), .held = held, .boot_id = BootId(hello.boot_id())},
-                arrived);
+  core::observe(
+      presence_, ledger_,
+      core::Connected{.node = node, .connection = link->id, .instance = InstanceId(hello.instance()), .held = held, .boot_id = BootId(hello.boot_id())},
+      arrived);
   spoken_for_[link->id.value] = InstanceId(hello.instance());
   Session& session = sessions_[node];
   session = Session{.link = link, .instance = InstanceId(hello.instance())};
@@ -70,7 +72,8 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
     if (decision.events.empty()) ++world_.coverage.seen["facts known or without meaning"];
     if (decision.events.empty() && world_.mutant == Mutant::DoubleFacts && fact.has_exited() && job != ledger_.jobs.end()) {
       if (const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(fact.attempt())); attempt != nullptr && attempt->part(node) != nullptr) {
-        accept(core::RankExited{.job = job->first, .attempt = attempt->number, .node = node, .rank = RankNo(fact.exited().rank()), .code = fact.exited().code()});
+        accept(
+            core::RankExited{.job = job->first, .attempt = attempt->number, .node = node, .rank = RankNo(fact.exited().rank()), .code = fact.exited().code()});
       }
     }
   }
@@ -203,7 +206,8 @@ void ControllerModel::break_by_mutant() {
     const core::AttemptRecord& attempt = *job.current();
     const auto end = [&] { forged.emplace_back(core::AttemptEnded{.job = id, .attempt = attempt.number, .verdict = {.reason = "forged"}, .fence = "forged"}); };
     if (world_.mutant == Mutant::NoFence && attempt.state == core::AttemptState::Stopping && !job.cancel_requested) end();
-    if (world_.mutant == Mutant::SilenceIsDeath && attempt.state == core::AttemptState::Live && !core::lockstep(job.spec) && job.phase != core::JobPhase::Completing) {
+    if (world_.mutant == Mutant::SilenceIsDeath && attempt.state == core::AttemptState::Live && !core::lockstep(job.spec) &&
+        job.phase != core::JobPhase::Completing) {
       for (const core::NodePart& part : attempt.parts) {
         if (part.idle() || !core::is_silent(presence_, part.placed.node, clocks().boot, limits_.silent_after)) continue;
         forged.emplace_back(core::AttemptBroke{.job = id, .attempt = attempt.number, .cause = "forged"});

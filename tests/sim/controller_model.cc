@@ -40,7 +40,7 @@ void ControllerModel::launch() {
   crash_point_ = CrashPoint::None;
   presence_ = core::Presence();
   replay();
-  batch_running_ = true;   // the epoch is a batch of its own, before anybody is let in
+  batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
   accept(core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ClusterId("sim"), .version = "0.1.0"});
   release_.emplace_back([this] {
@@ -55,7 +55,7 @@ void ControllerModel::replay() {
   ledger_ = core::Ledger();
   if (world_.rng.one_in(2)) journal_.prune();
   for (const journal::Row& row : journal_.rows()) {
-    if (world_.mutant == Mutant::ForgetfulReplay && std::holds_alternative<core::NodeSwept>(row.event.body)) continue;
+    if (world_.mutant == Mutant::ForgetfulReplay && std::holds_alternative<core::FirstStep>(row.event.body)) continue;
     const auto back = journal::decode(journal::encode(row.event));
     MUSTER_ASSERT(back.has_value(), "the codec reads what it wrote");
     fold(ledger_, row.index, *back);
@@ -68,7 +68,7 @@ void ControllerModel::check_replay() {
   core::Ledger again;
   for (const journal::Row& row : journal_.rows()) fold(again, row.index, row.event);
   for (const journal::Row& row : journal_.in_flight()) fold(again, row.index, row.event);
-  again.port_cursor = ledger_.port_cursor;   // a hint: where to begin looking; archived jobs take theirs along
+  again.port_cursor = ledger_.port_cursor;  // a hint: where to begin looking; archived jobs take theirs along
   const std::string live = core::dump(ledger_), replayed = core::dump(again);
   if (live != replayed) world_.watch.replay_differs(live, replayed);
 }

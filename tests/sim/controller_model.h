@@ -30,7 +30,7 @@ class ControllerModel : public Actor {
   void slow_disk_until(Time until) { slow_until_ = until; }
   void jump_wall_clock(Time by) { wall_offset_ += by; }
   [[nodiscard]] bool listening() const { return alive() && listening_; }
-  [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }   // ahead of what is durable by at most one batch
+  [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }  // ahead of what is durable by at most one batch
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }
   [[nodiscard]] const core::Limits& limits() const { return limits_; }
 
@@ -47,7 +47,7 @@ class ControllerModel : public Actor {
     LinkPtr link;
     InstanceId instance;
     std::set<core::AttemptKey> held;
-    std::string orders;                     // last sent, serialized
+    std::string orders;  // last sent, serialized
     bool welcomed = false;
   };
   [[nodiscard]] Now clocks() const;
@@ -86,7 +86,7 @@ class ControllerModel : public Actor {
   WallTime batch_at_{};
   std::uint64_t timer_ = 0, orders_sent_ = 0;
   std::map<NodeName, Session> sessions_;
-  std::map<std::uint64_t, InstanceId> spoken_for_;   // connection -> instance of its Hello
+  std::map<std::uint64_t, InstanceId> spoken_for_;  // connection -> instance of its Hello
   std::optional<BootTime> wake_at_;
 };
 

@@ -12,25 +12,25 @@
 namespace muster::sim {
 
 enum class Fault {
-  MessageLost,          // in flight when a connection broke
-  Delay,                // a direction stalled for seconds, then all came
-  HalfOpen,             // one end noticed long after the other
-  LateOldConnection,    // messages of an old connection came after a new one's Hello
-  Duplicate,            // a fact or a submission was sent again
-  Partition,            // a node could not reach the controller for a while
+  MessageLost,        // in flight when a connection broke
+  Delay,              // a direction stalled for seconds, then all came
+  HalfOpen,           // one end noticed long after the other
+  LateOldConnection,  // messages of an old connection came after a new one's Hello
+  Duplicate,          // a fact or a submission was sent again
+  Partition,          // a node could not reach the controller for a while
   AgentCrash,
   AgentPause,
   ControllerCrashIdle,
-  ControllerCrashBeforeSync,   // the batch was lost
-  ControllerCrashInSync,       // the batch was durable, nobody knew
-  ControllerCrashAfterSync,    // durable and known, nothing released
+  ControllerCrashBeforeSync,  // the batch was lost
+  ControllerCrashInSync,      // the batch was durable, nobody knew
+  ControllerCrashAfterSync,   // durable and known, nothing released
   ControllerPause,
   SlowSync,
   WorkerKill,
   RankKill,
   Reboot,
   RebootLosingFiles,
-  NodeGone,             // off for long, or for ever
+  NodeGone,  // off for long, or for ever
   WipedState,
   ClockJump,
 };
@@ -65,7 +65,7 @@ inline constexpr std::array kFaults = {
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};
   std::array<std::uint64_t, core::kJobMoves.size()> moves{};
-  std::map<std::string, std::uint64_t> seen;   // fences, swept reasons, outcomes, refusals: for the reader
+  std::map<std::string, std::uint64_t> seen;  // fences, swept reasons, outcomes, refusals: for the reader
 
   void hit(Fault fault) { ++faults[static_cast<std::size_t>(fault)]; }
   void add(const Coverage& other) {

@@ -13,7 +13,7 @@ class DiskJournal {
   void begin(std::vector<journal::Row> batch) { in_flight_ = std::move(batch); }
   void commit();
   void drop() { in_flight_.clear(); }
-  void lose_last_batch();                   // a mutant's disk
+  void lose_last_batch();  // a mutant's disk
   void archive(const JobId& job);
   void prune();
   [[nodiscard]] JournalIndex last() const { return last_; }

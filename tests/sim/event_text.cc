@@ -28,7 +28,9 @@ struct Text {
     return text;
   }
   std::string operator()(const core::NodeStarted& event) const { return fmt::format("started: {} on {}", run(event), event.node.str()); }
-  std::string operator()(const core::NodeStartFailed& event) const { return fmt::format("start failed: {} on {}: {}", run(event), event.node.str(), event.text); }
+  std::string operator()(const core::NodeStartFailed& event) const {
+    return fmt::format("start failed: {} on {}: {}", run(event), event.node.str(), event.text);
+  }
   std::string operator()(const core::RankExited& event) const {
     return fmt::format("exited: {} on {}: rank {} code {} signal {}{}{}", run(event), event.node.str(), event.rank.value, event.code, event.signal,
                        event.lost ? " lost" : "", event.stop_requested ? " (stopped)" : "");

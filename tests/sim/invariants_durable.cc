@@ -24,7 +24,8 @@ class DurableBeforeVisible : public Invariant {
     if (part == nullptr) return;
     // Another instance cannot know what an earlier one ran: only that nothing of it is left.
     if (part->placed.instance != instance && !fact.has_swept()) return;
-    if (const std::string key = natural_key(node, fact); !world_.watch.book().facts.contains(key)) broken(fmt::format("'{}' was acknowledged and is not durable", key));
+    if (const std::string key = natural_key(node, fact); !world_.watch.book().facts.contains(key))
+      broken(fmt::format("'{}' was acknowledged and is not durable", key));
   }
   void ordered(const NodeName& node, const v1::Orders& orders) override {
     const Book& book = world_.watch.book();
@@ -54,7 +55,8 @@ class AckedNeverLost : public Invariant {
     const Book& book = world_.watch.book();
     for (const auto& [request, job] : book.replied) {
       const auto known = ledger.request_ids.find(request);
-      if (known == ledger.request_ids.end() || known->second != job) return broken(fmt::format("request {} was answered with job {}; the ledger does not know it", request.str(), job.str()));
+      if (known == ledger.request_ids.end() || known->second != job)
+        return broken(fmt::format("request {} was answered with job {}; the ledger does not know it", request.str(), job.str()));
       if (!ledger.jobs.contains(job) && !ledger.tombstones.contains(job)) return broken(fmt::format("job {} was acknowledged and is gone", job.str()));
     }
     std::set<std::string> there;
@@ -72,7 +74,8 @@ class AckedNeverLost : public Invariant {
         if (part.started) there.insert(natural_key(core::NodeStarted{.job = job.id, .attempt = attempt.number, .node = node}));
         if (part.start_failed) there.insert(natural_key(core::NodeStartFailed{.job = job.id, .attempt = attempt.number, .node = node}));
         if (part.swept) there.insert(natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));
-        for (const auto& [rank, exit] : part.exits) there.insert(natural_key(core::RankExited{.job = job.id, .attempt = attempt.number, .node = node, .rank = rank}));
+        for (const auto& [rank, exit] : part.exits)
+          there.insert(natural_key(core::RankExited{.job = job.id, .attempt = attempt.number, .node = node, .rank = rank}));
       }
     }
   }
@@ -88,8 +91,10 @@ class FinalIsFinal : public Invariant {
       const auto job = book.durable.find(id);
       return job != book.durable.end() && job->second.outcome.has_value();
     };
-    if (const auto* it = std::get_if<core::JobEnded>(&event.body); it != nullptr && ended(it->job)) broken(fmt::format("job {} ended a second time", it->job.str()));
-    if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body); it != nullptr && ended(it->job)) broken(fmt::format("job {} was placed after its end", it->job.str()));
+    if (const auto* it = std::get_if<core::JobEnded>(&event.body); it != nullptr && ended(it->job))
+      broken(fmt::format("job {} ended a second time", it->job.str()));
+    if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body); it != nullptr && ended(it->job))
+      broken(fmt::format("job {} was placed after its end", it->job.str()));
   }
   void replayed(const core::Ledger& ledger) override {
     for (const auto& [id, job] : world_.watch.book().durable) {
@@ -99,7 +104,9 @@ class FinalIsFinal : public Invariant {
       const bool there = live != ledger.jobs.end() || tombstone != ledger.tombstones.end();
       if (!there) return broken(fmt::format("job {} had ended and is gone", id.str()));
       const core::JobPhase phase = live != ledger.jobs.end() ? live->second.phase : tombstone->second.phase;
-      const core::JobPhase expected = *job.outcome == core::Outcome::Succeeded ? core::JobPhase::Succeeded : (*job.outcome == core::Outcome::Failed ? core::JobPhase::Failed : core::JobPhase::Cancelled);
+      const core::JobPhase expected = *job.outcome == core::Outcome::Succeeded
+                                          ? core::JobPhase::Succeeded
+                                          : (*job.outcome == core::Outcome::Failed ? core::JobPhase::Failed : core::JobPhase::Cancelled);
       if (phase != expected) return broken(fmt::format("job {} had ended {}, now it is {}", id.str(), core::to_string(expected), core::to_string(phase)));
     }
   }
@@ -111,7 +118,8 @@ class SubmitOnce : public Invariant {
   [[nodiscard]] std::string_view name() const override { return "one-job-a-request"; }
   void replied(const RequestId& request, const JobId& job) override {
     const auto before = world_.watch.book().replied.find(request);
-    if (before != world_.watch.book().replied.end() && before->second != job) broken(fmt::format("request {} was answered with job {}, then with {}", request.str(), before->second.str(), job.str()));
+    if (before != world_.watch.book().replied.end() && before->second != job)
+      broken(fmt::format("request {} was answered with job {}, then with {}", request.str(), before->second.str(), job.str()));
   }
 };
 

@@ -18,8 +18,8 @@ class DeviceExclusive : public Invariant {
       if (other.run == process.run) continue;
       for (const std::uint32_t device : process.devices) {
         if (std::ranges::find(other.devices, device) == other.devices.end()) continue;
-        return broken(fmt::format("device {} of {}: {} of {} was exec'd while {} of {} lives", device, machine.name().str(), describe(process), describe(process.run),
-                                  describe(other), describe(other.run)));
+        return broken(fmt::format("device {} of {}: {} of {} was exec'd while {} of {} lives", device, machine.name().str(), describe(process),
+                                  describe(process.run), describe(other), describe(other.run)));
       }
     }
   }
@@ -46,7 +46,8 @@ class NoCheckpointAfterNext : public Invariant {
     if (checkpoint == nullptr) return;
     const AttemptNo newest = world_.watch.book().newest_execd(checkpoint->job);
     if (newest > checkpoint->attempt) {
-      broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd", checkpoint->step, checkpoint->attempt.value, checkpoint->job.str(), newest.value));
+      broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd", checkpoint->step, checkpoint->attempt.value,
+                         checkpoint->job.str(), newest.value));
     }
   }
 };
@@ -64,8 +65,8 @@ class OneCurrentAttempt : public Invariant {
     for (const auto& other : world_.machines) {
       for (const auto& [pid, candidate] : other->processes()) {
         if (candidate.kind != Process::Kind::Rank || candidate.run.first != process.run.first || candidate.run.second == process.run.second) continue;
-        return broken(fmt::format("{} of {} was exec'd on {} while {} of {} lives on {}, and the job is not in lockstep", describe(process), describe(process.run),
-                                  machine.name().str(), describe(candidate), describe(candidate.run), other->name().str()));
+        return broken(fmt::format("{} of {} was exec'd on {} while {} of {} lives on {}, and the job is not in lockstep", describe(process),
+                                  describe(process.run), machine.name().str(), describe(candidate), describe(candidate.run), other->name().str()));
       }
     }
   }
@@ -102,13 +103,16 @@ class RanksDense : public Invariant {
     std::set<NodeName> nodes;
     for (const core::PlacedNode& part : placed->nodes) {
       const std::set<std::uint32_t> devices(part.devices.begin(), part.devices.end());
-      if (part.rank_count > 0 && part.first_rank.value != next) return broken(fmt::format("{}: ranks of {} begin at {}, not at {}", placed->job.str(), part.node.str(), part.first_rank.value, next));
+      if (part.rank_count > 0 && part.first_rank.value != next)
+        return broken(fmt::format("{}: ranks of {} begin at {}, not at {}", placed->job.str(), part.node.str(), part.first_rank.value, next));
       if (!nodes.insert(part.node).second) return broken(fmt::format("{}: node {} is there twice", placed->job.str(), part.node.str()));
-      if (devices.size() != plan.devices || (!devices.empty() && *devices.rbegin() >= world_.scenario.devices)) return broken(fmt::format("{}: wrong devices on {}", placed->job.str(), part.node.str()));
+      if (devices.size() != plan.devices || (!devices.empty() && *devices.rbegin() >= world_.scenario.devices))
+        return broken(fmt::format("{}: wrong devices on {}", placed->job.str(), part.node.str()));
       next += part.rank_count;
     }
     const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
-    if (next != world_size || nodes.size() != plan.nodes) broken(fmt::format("{}: {} ranks on {} nodes, asked for {} on {}", placed->job.str(), next, nodes.size(), world_size, plan.nodes));
+    if (next != world_size || nodes.size() != plan.nodes)
+      broken(fmt::format("{}: {} ranks on {} nodes, asked for {} on {}", placed->job.str(), next, nodes.size(), world_size, plan.nodes));
   }
 };
 
@@ -152,7 +156,7 @@ class BrokenForACause : public Invariant {
     for (const core::NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& node = part.placed.node;
-      if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;   // it never came up there
+      if (truth == book.attempts.end() || !truth->second.execd_on.contains(node)) return;  // it never came up there
       if (world_.machine(node).boot() != part.placed.boot_id || !world_.machine(node).on() || before.nodes.at(node).dead) return;
       const auto struck = book.struck.find(node);
       const auto durable = book.durable.find(broke->job);
@@ -161,7 +165,8 @@ class BrokenForACause : public Invariant {
       const Time silent = world_.timeline.now() - (ack == book.last_ack.end() ? 0 : ack->second);
       if (silent >= plan.orphan_grace) return;
     }
-    broken(fmt::format("attempt {} of {} was broken ({}), but no rank has ended badly, no node was struck, no grace is over", broke->attempt.value, broke->job.str(), broke->cause));
+    broken(fmt::format("attempt {} of {} was broken ({}), but no rank has ended badly, no node was struck, no grace is over", broke->attempt.value,
+                       broke->job.str(), broke->cause));
   }
 };
 
@@ -171,7 +176,8 @@ class OrdersMonotone : public Invariant {
   [[nodiscard]] std::string_view name() const override { return "orders-never-older"; }
   void orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order) override {
     auto& [highest_epoch, highest] = taken_[machine.name()];
-    if (epoch < highest_epoch || (epoch == highest_epoch && order < highest)) broken(fmt::format("{} took orders older than those it had", machine.name().str()));
+    if (epoch < highest_epoch || (epoch == highest_epoch && order < highest))
+      broken(fmt::format("{} took orders older than those it had", machine.name().str()));
     highest_epoch = std::max(highest_epoch, epoch);
     highest = order;
   }

@@ -43,14 +43,15 @@ class SweptIsTrue : public Invariant {
   }
   void exec(const Machine& machine, const Process& process) override {
     const std::string key = natural_key(core::NodeSwept{.job = process.run.first, .attempt = process.run.second, .node = machine.name()});
-    if (world_.watch.book().facts.contains(key)) broken(fmt::format("{} of {} was exec'd on {}, which is filed as swept", describe(process), describe(process.run), machine.name().str()));
+    if (world_.watch.book().facts.contains(key))
+      broken(fmt::format("{} of {} was exec'd on {}, which is filed as swept", describe(process), describe(process.run), machine.name().str()));
   }
 
  private:
   void check(const Machine& machine, const agent::RunKey& run) {
     for (const std::uint64_t pid : machine.of_run(run)) {
       const Process& process = machine.processes().at(pid);
-      if (process.kind == Process::Kind::Worker) continue;   // its last word is written by a worker that still lives
+      if (process.kind == Process::Kind::Worker) continue;  // its last word is written by a worker that still lives
       return broken(fmt::format("{} says that {} is swept, and {} lives", machine.name().str(), describe(run), describe(process)));
     }
   }
@@ -74,7 +75,8 @@ class CheckpointsAreTrue : public Invariant {
     if (!job.spec.resume().enabled()) newest = -1;
     const std::int64_t chosen = placed->resume ? placed->resume->step : -1;
     if (chosen != newest) return broken(fmt::format("{} resumes at {}, the newest checkpoint that was accepted is {}", placed->job.str(), chosen, newest));
-    if (placed->resume && !whole({placed->job, placed->resume->attempt}, chosen)) broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
+    if (placed->resume && !whole({placed->job, placed->resume->attempt}, chosen))
+      broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
   }
 
  private:
@@ -95,7 +97,8 @@ class OutcomesAreTrue : public Invariant {
     const core::JobRecord& job = before.jobs.at(ended->job);
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     const Book& book = world_.watch.book();
-    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job)) return broken(fmt::format("{} was cancelled and nobody asked", ended->job.str()));
+    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job))
+      return broken(fmt::format("{} was cancelled and nobody asked", ended->job.str()));
     if (ended->outcome != core::Outcome::Succeeded) return;
     const auto truth = book.attempts.find({ended->job, job.current()->number});
     const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;

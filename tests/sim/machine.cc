@@ -81,7 +81,9 @@ void Machine::end(std::uint64_t pid, std::int32_t code, std::int32_t signal, Dea
   if (found == processes_.end()) return;
   const Process process = found->second;
   processes_.erase(found);
-  world_.say([&] { return fmt::format("{}: {} of {} ended: {} (code {}, signal {})", name_.str(), describe(process), describe(process.run), to_string(cause), code, signal); });
+  world_.say([&] {
+    return fmt::format("{}: {} of {} ended: {} (code {}, signal {})", name_.str(), describe(process), describe(process.run), to_string(cause), code, signal);
+  });
   switch (process.kind) {
     case Process::Kind::Child: return;
     case Process::Kind::Rank:

@@ -26,7 +26,7 @@ struct Process {
   Kind kind{};
   agent::RunKey run;
   std::uint32_t rank = 0;
-  std::uint64_t parent = 0;                 // the worker
+  std::uint64_t parent = 0;  // the worker
   std::vector<std::uint32_t> devices;
 };
 
@@ -58,8 +58,8 @@ class Machine {
 
   // --- faults ------------------------------------------------------------------------------------------------------------------------
   void power_off(bool lose_files);
-  void power_on();                          // another boot id; the agent starts
-  void wipe_state();                        // the state directory alone: processes live on
+  void power_on();    // another boot id; the agent starts
+  void wipe_state();  // the state directory alone: processes live on
   void jump_wall_clock(Time by) { wall_offset_ += by; }
 
  private:

@@ -1,5 +1,5 @@
-// Deliberately broken variants. They sit in the harness, around the real cores: each is one rule of the design left out. The product has no such
-// switches. `muster-sim --mutants` proves that each is caught, and by which invariant.
+// Deliberately broken variants: the hooks are the tests of `world.mutant` in the models. They sit in the harness, around the real cores: each is one rule of
+// the design left out. The product has no such switches. `muster-sim --mutants` proves that each is caught, and by which invariant.
 #pragma once
 
 #include <array>
@@ -10,35 +10,35 @@ namespace muster::sim {
 
 enum class Mutant {
   None,
-  NoFence,               // the next attempt is placed while ranks of the last one still run
-  AckBeforeSync,         // facts are acknowledged when they are decided, not when they are durable
-  ReplyBeforeSync,       // a submission is answered before it is durable
-  OrdersBeforeSync,      // orders leave before the placement behind them is durable
-  LoseSyncedTail,        // the journal loses its last synced batch in a crash
-  ForgetHolders,         // an ended attempt gives its devices back though a silent node has not swept them
-  SilenceIsDeath,        // a silent node of a job that is not in lockstep counts as dead at once
-  ShortGrace,            // the controller trusts a grace that has not run out
-  DoubleFacts,           // facts that are sent again are filed again
-  DoubleSubmit,          // a request id that was seen before makes another job
-  LateFactIsCurrent,     // a fact of an old attempt is filed under the current one
-  TornCheckpoint,        // a checkpoint counts though shards of it are missing
-  ForgetfulReplay,       // replay leaves out what a crash is not supposed to lose
-  StartTwice,            // a restarted agent spawns a second worker, which does not heed the claim
-  SkipSweep,             // "swept" is said without having looked
-  StopOnAbsence,         // what orders do not mention (or no orders) is stopped
-  IgnoreInstance,        // a placement on another instance of this node's agent is started
-  IgnoreBoot,            // a placement on another boot of this node is started
-  StaleOrders,           // orders of an older connection replace newer ones
-  LeaseWithoutEcho,      // the orphan grace is renewed by the agent's own clock
-  WorkerIgnoresLease,    // the worker never looks at its lease
-  LoseSpool,             // a restarted agent forgets what it had not been able to report
-  RefuseWithoutClaim,    // "never start it" is noted, but the claim is left for the worker to take
+  NoFence,             // the next attempt is placed while ranks of the last one still run
+  AckBeforeSync,       // facts are acknowledged when they are decided, not when they are durable
+  ReplyBeforeSync,     // a submission is answered before it is durable
+  OrdersBeforeSync,    // orders leave before the placement behind them is durable
+  LoseSyncedTail,      // the journal loses its last synced batch in a crash
+  ForgetHolders,       // an ended attempt gives its devices back though a silent node has not swept them
+  SilenceIsDeath,      // a silent node of a job that is not in lockstep counts as dead at once
+  ShortGrace,          // the controller trusts a grace that has not run out
+  DoubleFacts,         // facts that are sent again are filed again
+  DoubleSubmit,        // a request id that was seen before makes another job
+  LateFactIsCurrent,   // a fact of an old attempt is filed under the current one
+  TornCheckpoint,      // a checkpoint counts though shards of it are missing
+  ForgetfulReplay,     // replay leaves out what a crash is not supposed to lose
+  StartTwice,          // a restarted agent spawns a second worker, which does not heed the claim
+  SkipSweep,           // "swept" is said without having looked
+  StopOnAbsence,       // what orders do not mention (or no orders) is stopped
+  IgnoreInstance,      // a placement on another instance of this node's agent is started
+  IgnoreBoot,          // a placement on another boot of this node is started
+  StaleOrders,         // orders of an older connection replace newer ones
+  LeaseWithoutEcho,    // the orphan grace is renewed by the agent's own clock
+  WorkerIgnoresLease,  // the worker never looks at its lease
+  LoseSpool,           // a restarted agent forgets what it had not been able to report
+  RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
 };
 
 struct MutantRow {
   Mutant mutant;
   std::string_view name;
-  std::string_view expected;                // the invariants that it breaks, by its own doing: anything else does not count as caught
+  std::string_view expected;  // the invariants that it breaks, by its own doing: anything else does not count as caught
 };
 inline constexpr std::array kMutants = {
     MutantRow{Mutant::NoFence, "no-fence", "no-step-after-next-exec one-current-attempt device-exclusive"},

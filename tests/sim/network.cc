@@ -35,7 +35,7 @@ LinkPtr Network::connect(Machine& machine) {
 }
 
 template <class Deliver>
-void Network::carry(Link::Direction Link::*direction, const LinkPtr& link, Deliver deliver) {
+void Network::carry(Link::Direction Link::* direction, const LinkPtr& link, Deliver deliver) {
   Link::Direction& way = (*link).*direction;
   const Time when = std::max({way.last, way.stalled_until, world_.timeline.now() + delay()});
   way.last = when;

@@ -15,10 +15,10 @@ struct Link {
   ConnectionId id;
   Machine* machine = nullptr;
   std::uint64_t agent_life = 0, controller_life = 0;
-  bool agent_open = true, controller_open = true;   // as each end believes
+  bool agent_open = true, controller_open = true;  // as each end believes
   struct Direction {
-    Time last = 0;                          // nothing overtakes
-    Time lost_from = kNever;                // what would arrive later is lost
+    Time last = 0;            // nothing overtakes
+    Time lost_from = kNever;  // what would arrive later is lost
     Time stalled_until = 0;
     std::uint64_t in_flight = 0;
   };
@@ -28,7 +28,7 @@ using LinkPtr = std::shared_ptr<Link>;
 
 struct Down {
   v1::ConnectResponse what;
-  std::uint64_t order = 0;                  // of all Orders that ever left, as the harness counts them
+  std::uint64_t order = 0;  // of all Orders that ever left, as the harness counts them
 };
 
 class Network {
@@ -47,7 +47,7 @@ class Network {
   [[nodiscard]] Time delay();
 
   // --- faults ------------------------------------------------------------------------------------------------------------------------
-  void break_link(Machine& machine);        // in one of the ways above, by chance
+  void break_link(Machine& machine);  // in one of the ways above, by chance
   void stall(Machine& machine, Time until);
   void partition(Machine& machine, Time until);
   void heal();
@@ -57,12 +57,12 @@ class Network {
   void tell_agent(const LinkPtr& link, Time after);
   void tell_controller(const LinkPtr& link, Time after);
   template <class Deliver>
-  void carry(Link::Direction Link::*direction, const LinkPtr& link, Deliver deliver);
+  void carry(Link::Direction Link::* direction, const LinkPtr& link, Deliver deliver);
 
   World& world_;
   std::uint64_t next_id_ = 1;
   std::map<NodeName, LinkPtr> newest_;
-  std::map<NodeName, Time> cut_off_;        // until
+  std::map<NodeName, Time> cut_off_;  // until
 };
 
 }  // namespace muster::sim

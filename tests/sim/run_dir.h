@@ -13,7 +13,7 @@
 namespace muster::sim {
 
 struct Claim {
-  std::uint64_t pid = 0;                    // 0: the agent's "never start this"
+  std::uint64_t pid = 0;  // 0: the agent's "never start this"
   BootId boot;
 };
 struct Lease {
@@ -29,7 +29,7 @@ struct WorkerEvent {
   std::uint64_t pid = 0;
   std::int32_t code = 0, signal = 0;
   bool stop_requested = false;
-  bool orphaned = false;                    // of a StopRequested
+  bool orphaned = false;  // of a StopRequested
 };
 
 struct AgentMark {
@@ -42,7 +42,7 @@ struct AgentMark {
 };
 
 struct RunDir {
-  std::optional<v1::NodeLaunch> launch;     // the launch record
+  std::optional<v1::NodeLaunch> launch;  // the launch record
   BootId launch_boot;
   std::optional<Claim> claim;
   std::optional<Lease> lease;

@@ -20,7 +20,7 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   plan.nodes = static_cast<std::uint32_t>(rng.between(1, std::max<std::int64_t>(1, scenario.nodes - (rng.percent(60) ? 1 : 0))));
   plan.devices = static_cast<std::uint32_t>(rng.between(1, scenario.devices));
   plan.lockstep = rng.percent(60);
-  plan.once = rng.one_in(12);
+  plan.once = rng.one_in(8);
   plan.total_steps = rng.one_in(6) ? 0 : rng.between(4, 40);
   plan.step_time = rng.between(100 * kMillisecond, 1'500 * kMillisecond);
   plan.checkpoint_every = rng.one_in(5) ? 0 : rng.between(2, 8);
@@ -33,7 +33,7 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   plan.term_delay = rng.one_in(4) ? kNever : rng.between(2 * kMillisecond, 4'000 * kMillisecond);
   plan.leaves_children = rng.percent(40);
   plan.stop_grace = rng.one_in(4) ? 0 : rng.between(1, 9) * kSecond;
-  plan.orphan_grace = rng.between(6, 30) * kSecond;
+  plan.orphan_grace = rng.between(4, 22) * kSecond;
   plan.submit_at = rng.skewed(0, scenario.storm_until);
   if (rng.one_in(5)) plan.cancel_at = plan.submit_at + rng.skewed(0, scenario.storm_until);
 

@@ -19,17 +19,17 @@ struct JobPlan {
   std::uint32_t nodes = 1, devices = 1;
   bool lockstep = true;
   bool once = false;
-  std::int64_t total_steps = 20;            // 0: ends at once, well
+  std::int64_t total_steps = 20;  // 0: ends at once, well
   Time step_time = kSecond;
-  std::int64_t checkpoint_every = 5;        // 0: none
+  std::int64_t checkpoint_every = 5;  // 0: none
   Time save_time = 200 * kMillisecond;
-  std::int64_t error_at = -1;               // a bug: one rank always fails here
-  std::uint64_t flaky = 0;                  // one in so many steps fails; 0 = never
-  bool launch_fails = false;                // cannot be exec'd
-  bool peers_notice = true;                 // the others end with an error when one rank dies; else they hang
-  bool success_shown = true;                // what success.regex looks for is in the log
-  Time term_delay = 50 * kMillisecond;      // from SIGTERM to the end; kNever: ignores it
-  bool leaves_children = false;             // data loaders that outlive their rank
+  std::int64_t error_at = -1;           // a bug: one rank always fails here
+  std::uint64_t flaky = 0;              // one in so many steps fails; 0 = never
+  bool launch_fails = false;            // cannot be exec'd
+  bool peers_notice = true;             // the others end with an error when one rank dies; else they hang
+  bool success_shown = true;            // what success.regex looks for is in the log
+  Time term_delay = 50 * kMillisecond;  // from SIGTERM to the end; kNever: ignores it
+  bool leaves_children = false;         // data loaders that outlive their rank
   Time stop_grace = 3 * kSecond, orphan_grace = 15 * kSecond;
   Time submit_at = 0;
   std::optional<Time> cancel_at;
@@ -37,7 +37,7 @@ struct JobPlan {
 
 struct Knobs {
   std::uint64_t seed = 1;
-  std::uint64_t steps_max = 3'000'000;      // deeds; more is a history that does not end
+  std::uint64_t steps_max = 3'000'000;  // deeds; more is a history that does not end
   std::optional<std::uint32_t> nodes, jobs;
 };
 
@@ -47,7 +47,7 @@ struct Scenario {
   std::uint32_t nodes = 2, devices = 2;
   std::vector<JobPlan> jobs;
   Time storm_until = 60 * kSecond;
-  Time fault_gap = 4 * kSecond;             // mean time between faults
+  Time fault_gap = 4 * kSecond;  // mean time between faults
   Time archive_after = 10 * kMinute;
   bool slow_network = false;
 

@@ -9,7 +9,7 @@
 
 namespace muster::sim {
 namespace {
-constexpr Time kAfterStorm = 60 * kMinute;   // longer than any budget of restarts, grace and steps of a plan takes
+constexpr Time kAfterStorm = 60 * kMinute;  // longer than any budget of restarts, grace and steps of a plan takes
 }
 
 void Storm::begin() {
@@ -30,18 +30,34 @@ void Storm::strike() {
   Machine& machine = *rng.pick(world_.machines);
   const Time now = world_.timeline.now();
   switch (rng.below(31)) {
-    case 0: case 1: case 2: case 3: return world_.network.break_link(machine);
-    case 4: case 5: return world_.network.stall(machine, now + rng.between(500, 12'000) * kMillisecond);
-    case 6: case 7: return world_.network.partition(machine, now + rng.between(1, rng.one_in(3) ? 70 : 15) * kSecond);
-    case 8: case 9: case 10: return agent_crash(machine);
-    case 11: case 12: return agent_pause(machine);
-    case 13: case 14: case 15: case 16: case 17: case 18: return controller_crash();
+    case 0:
+    case 1:
+    case 2:
+    case 3: return world_.network.break_link(machine);
+    case 4:
+    case 5: return world_.network.stall(machine, now + rng.between(500, 12'000) * kMillisecond);
+    case 6:
+    case 7: return world_.network.partition(machine, now + rng.between(1, rng.one_in(3) ? 70 : 15) * kSecond);
+    case 8:
+    case 9:
+    case 10: return agent_crash(machine);
+    case 11:
+    case 12: return agent_pause(machine);
+    case 13:
+    case 14:
+    case 15:
+    case 16:
+    case 17:
+    case 18: return controller_crash();
     case 19: return controller_pause();
-    case 20: case 21:
-      return world_.controller.slow_disk_until(now + rng.between(1, 10) * kSecond);
-    case 22: case 23: return kill_one(machine, Process::Kind::Worker);
-    case 24: case 25: return kill_one(machine, Process::Kind::Rank);
-    case 26: case 27: return reboot(machine);
+    case 20:
+    case 21: return world_.controller.slow_disk_until(now + rng.between(1, 10) * kSecond);
+    case 22:
+    case 23: return kill_one(machine, Process::Kind::Worker);
+    case 24:
+    case 25: return kill_one(machine, Process::Kind::Rank);
+    case 26:
+    case 27: return reboot(machine);
     case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
     case 29: return wipe(machine);
     default: return clock_jump(machine);

@@ -12,7 +12,9 @@ bool Training::Gang::whole() const {
   return ranks.size() == world_size && std::ranges::all_of(ranks, [](const auto& rank) { return rank.second.alive; });
 }
 
-std::string Training::path_of(const agent::RunKey& run, std::int64_t step) { return fmt::format("/out/{}.{}/iter_{:07d}", run.first.str(), run.second.value, step); }
+std::string Training::path_of(const agent::RunKey& run, std::int64_t step) {
+  return fmt::format("/out/{}.{}/iter_{:07d}", run.first.str(), run.second.value, step);
+}
 
 void Training::rank_started(Machine& machine, const Process& process, const v1::NodeLaunch& launch) {
   Gang& gang = gangs_[process.run];
@@ -119,12 +121,13 @@ void Training::tick_rank(const agent::RunKey& run, std::uint32_t number, std::ui
 void Training::save(const agent::RunKey& run, Gang& gang, std::uint32_t number, std::int64_t step) {
   gang.saved[step].expected = gang.world_size;
   const Rank& rank = gang.ranks.at(number);
-  world_.timeline.after(world_.rng.skewed(kMillisecond, gang.plan->save_time - kMillisecond), [this, run, number, step, machine = rank.machine, pid = rank.pid] {
-    if (!machine->alive(pid)) return;
-    SavedCheckpoint& checkpoint = gangs_.at(run).saved[step];
-    checkpoint.shards.insert(number);
-    if (checkpoint.shards.size() == checkpoint.expected) checkpoint.sealed = true;
-  });
+  world_.timeline.after(world_.rng.skewed(kMillisecond, gang.plan->save_time - kMillisecond),
+                        [this, run, number, step, machine = rank.machine, pid = rank.pid] {
+                          if (!machine->alive(pid)) return;
+                          SavedCheckpoint& checkpoint = gangs_.at(run).saved[step];
+                          checkpoint.shards.insert(number);
+                          if (checkpoint.shards.size() == checkpoint.expected) checkpoint.sealed = true;
+                        });
 }
 
 void Training::end_well(const agent::RunKey&, Gang& gang, std::uint32_t number) {

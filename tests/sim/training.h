@@ -12,7 +12,7 @@
 namespace muster::sim {
 
 struct SavedCheckpoint {
-  std::set<std::uint32_t> shards;           // ranks whose shard is finished
+  std::set<std::uint32_t> shards;  // ranks whose shard is finished
   std::uint32_t expected = 0;
   bool sealed = false;
   [[nodiscard]] bool whole() const { return sealed && shards.size() == expected; }
@@ -35,12 +35,12 @@ class Training {
     std::uint64_t pid = 0;
     std::int64_t step = -1;
     bool alive = false;
-    bool done = false;                      // ended well
+    bool done = false;  // ended well
   };
   struct Gang {
     const JobPlan* plan = nullptr;
     std::uint32_t world_size = 0;
-    std::int64_t from = 0;                  // steps that the checkpoint it resumes from has
+    std::int64_t from = 0;  // steps that the checkpoint it resumes from has
     std::map<std::uint32_t, Rank> ranks;
     std::map<std::int64_t, SavedCheckpoint> saved;
     [[nodiscard]] bool whole() const;

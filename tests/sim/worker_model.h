@@ -26,7 +26,7 @@ class WorkerModel : public Actor {
   void kill_ranks(DeathCause why);
   void mind_lease();
   void sweep_when_done();
-  [[nodiscard]] std::optional<Lease> lease() const;   // nothing: gone, or of another boot
+  [[nodiscard]] std::optional<Lease> lease() const;  // nothing: gone, or of another boot
   void write(WorkerEvent event);
 
   World& world_;
@@ -34,10 +34,10 @@ class WorkerModel : public Actor {
   agent::RunKey run_;
   std::uint64_t pid_;
   bool heeds_claim_;
-  std::shared_ptr<RunDir> dir_;             // by descriptor: a removed directory still takes writes
+  std::shared_ptr<RunDir> dir_;  // by descriptor: a removed directory still takes writes
   v1::NodeLaunch launch_;
   Time stop_grace_ = 0, term_delay_ = 0;
-  std::map<std::uint32_t, std::uint64_t> running_;   // rank -> pid, until reaped
+  std::map<std::uint32_t, std::uint64_t> running_;  // rank -> pid, until reaped
   std::optional<DeathCause> stopping_;
   bool all_started_ = false, sweeping_ = false;
 };

@@ -39,16 +39,16 @@ TEST_F(AgentStream, IsWelcomedOrderedAndAcknowledged) {
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(response.fact_ack().sequence(), 5u);
-  EXPECT_EQ(response.fact_ack().index(), journal_.last().value);
+  EXPECT_EQ(response.fact_ack().index(), shell_->durable().value);
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_RUNNING);
 
   // Known already: acknowledged, and nothing written.
-  const std::uint64_t before = journal_.last().value;
+  const std::uint64_t before = shell_->durable().value;
   facts.set_sequence(6);
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(response.fact_ack().sequence(), 6u);
-  EXPECT_EQ(journal_.last().value, before);
+  EXPECT_EQ(shell_->durable().value, before);
 
   v1::Pulse pulse;
   pulse.set_number(3);

@@ -219,7 +219,6 @@ TEST(OldDatabase, BesideANewerWalIsSoundOrRefused) {
     EXPECT_EQ(read_all(dir.path() / "killed" / "journal.db-wal"), wal);
   } else {
     EXPECT_EQ(mixed.rows, written);
-    std::puts("the WAL held all of it");
   }
 }
 

@@ -1,0 +1,154 @@
+// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver and a LogStore behind a real gRPC server on a unix socket. Either
+// end can be cut off and made anew over the same files, as after a kill -9: nothing but the disk is handed over.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "agent/link/log_push.h"
+#include "agent/watch/watch.h"
+#include "controller/links/log_receive.h"
+#include "muster/v1/agent_service.grpc.pb.h"
+#include "tests/unit/agent_watch/temp_dir.h"
+
+namespace muster::test {
+
+class PushService final : public v1::AgentService::CallbackService {
+ public:
+  explicit PushService(links::LogReceiver& receiver) : receiver_(receiver) {}
+  links::LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override { return receiver_.push_logs(context); }
+
+ private:
+  links::LogReceiver& receiver_;
+};
+
+class Shipping {
+ public:
+  explicit Shipping(std::uint32_t ranks) : run_(JobId("job"), AttemptNo(1)) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) ranks_.push_back(rank);
+    std::filesystem::create_directories(run_dir() / "logs");
+  }
+  ~Shipping() {
+    stop_agent();
+    stop_controller();
+  }
+
+  [[nodiscard]] std::filesystem::path run_dir() const { return dir_.path() / "job.1"; }
+  [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const { return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
+  [[nodiscard]] logs::LogKey key(std::uint32_t rank) const { return {run_.first, run_.second, RankNo(rank)}; }
+  [[nodiscard]] const agent::RunKey& run() const { return run_; }
+
+  void start_controller() {
+    auto store = logs::LogStore::open(dir_.path() / "store", 8ull << 30);
+    ASSERT_TRUE(store.has_value());
+    store_ = std::move(*store);
+    store_->on_change([this](const logs::LogKey&) { wake(); });
+    receiver_ = links::LogReceiver::start(*store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); }, .on_complete = [this](const JobId&, AttemptNo, RankNo rank) {
+                                                      const std::scoped_lock lock(mutex_);
+                                                      complete_.insert(rank.value);
+                                                      changed_.notify_all();
+                                                    }});
+    service_ = std::make_unique<PushService>(*receiver_);
+    std::filesystem::remove(socket());
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket().string(), grpc::InsecureServerCredentials());
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_TRUE(server_);
+  }
+  void stop_controller() {
+    if (!server_) return;
+    receiver_->stop();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    service_.reset();
+    receiver_.reset();
+    store_.reset();
+  }
+  void start_agent(const agent::WatchOptions& options = {}) {
+    auto watch = agent::Watch::start(options, [](std::function<void()> closure) { closure(); },
+                                     {.on_trouble = [this](const std::string& text) {
+                                       const std::scoped_lock lock(mutex_);
+                                       troubles_.push_back(text);
+                                     }});
+    ASSERT_TRUE(watch.has_value());
+    watch_ = std::move(*watch);
+    v1::Watching watching;
+    watching.set_grammar("megatron");
+    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_).has_value());
+    push_ = agent::LogPush::start({.chunk = chunk_},
+                                  {.channel =
+                                       [this] {
+                                         grpc::ChannelArguments arguments;
+                                         arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+                                         return grpc::CreateCustomChannel("unix:" + socket().string(), grpc::InsecureChannelCredentials(), arguments);
+                                       },
+                                   .hello = [] { return std::optional<v1::LogHello>(v1::LogHello()); },
+                                   .on_complete = [this](const agent::RunKey&) { wake(); }},
+                                  *watch_);
+  }
+  void stop_agent() {
+    if (!watch_) return;
+    push_->stop();
+    push_.reset();
+    watch_->stop();
+    watch_.reset();
+  }
+
+  template <class Condition>
+  [[nodiscard]] bool eventually(Condition condition, std::chrono::seconds most = std::chrono::seconds(30)) {
+    const auto until = std::chrono::steady_clock::now() + most;
+    while (!condition()) {
+      std::unique_lock lock(mutex_);
+      if (std::chrono::steady_clock::now() >= until) return false;
+      changed_.wait_for(lock, std::chrono::milliseconds(10));
+    }
+    return true;
+  }
+  [[nodiscard]] bool complete(std::uint32_t rank) {
+    const std::scoped_lock lock(mutex_);
+    return complete_.contains(rank);
+  }
+  void wake() {
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_all();
+  }
+  // The controller's bytes, gaps left out; how many gaps there were.
+  std::string kept(std::uint32_t rank, int* gaps = nullptr) {
+    std::string text;
+    for (std::uint64_t at = 0;;) {
+      auto chunk = store_->read(key(rank), at, 1 << 20);
+      if (!chunk || (chunk->data.empty() && !chunk->gap_before)) return text;
+      if (chunk->gap_before && gaps) ++*gaps;
+      text += chunk->data;
+      at = chunk->offset + chunk->data.size();
+    }
+  }
+
+  std::atomic<bool> known_ = true;
+  std::size_t chunk_ = 256 << 10;
+  std::unique_ptr<logs::LogStore> store_;
+  std::unique_ptr<links::LogReceiver> receiver_;
+  std::unique_ptr<agent::Watch> watch_;
+  std::unique_ptr<agent::LogPush> push_;
+  std::mutex mutex_;
+  std::vector<std::string> troubles_;
+  const TempDir dir_;
+
+ private:
+  [[nodiscard]] std::filesystem::path socket() const { return dir_.path() / "s"; }
+  const agent::RunKey run_;
+  std::vector<std::uint32_t> ranks_;
+  std::condition_variable changed_;
+  std::set<std::uint32_t> complete_;
+  std::unique_ptr<PushService> service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace muster::test
