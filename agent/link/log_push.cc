@@ -13,8 +13,8 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kFailedTurns = 8;   // chunks of a failed rank's log for one of another's
-constexpr Duration kRetryMost = std::chrono::milliseconds(500);   // a try is cheap, and a controller that is back wants the logs it has missed
+constexpr int kFailedTurns = 8;                                  // chunks of a failed rank's log for one of another's
+constexpr Duration kRetryMost = std::chrono::milliseconds(500);  // a try is cheap, and a controller that is back wants the logs it has missed
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
 using Stream = grpc::ClientReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -28,7 +28,8 @@ void name_it(const LogName& name, Message& message) {
 
 class StreamPush final : public LogPush {
  public:
-  StreamPush(LogPushOptions options, LogPushHooks hooks, LogSource& source) : options_(options), hooks_(std::move(hooks)), source_(source), thread_([this] { work(); }) {
+  StreamPush(LogPushOptions options, LogPushHooks hooks, LogSource& source)
+      : options_(options), hooks_(std::move(hooks)), source_(source), thread_([this] { work(); }) {
     source_.on_bytes([this] { wake(); });
   }
   ~StreamPush() override { StreamPush::stop(); }
@@ -38,11 +39,11 @@ class StreamPush final : public LogPush {
   // One log on the present stream.
   struct Log {
     enum class State : std::uint8_t { Asked, Open, Ended, Unknown } state = State::Asked;
-    std::uint64_t sent = 0;        // logical; all below was given to gRPC on this stream
-    std::uint64_t have = 0;        // the controller's word
-    std::uint64_t tried = 0;       // status.end at the last read that found nothing
+    std::uint64_t sent = 0;   // logical; all below was given to gRPC on this stream
+    std::uint64_t have = 0;   // the controller's word
+    std::uint64_t tried = 0;  // status.end at the last read that found nothing
     std::uint32_t segment = 0;
-    bool idle = false;             // nothing to read until `tried` or `segment` change
+    bool idle = false;  // nothing to read until `tried` or `segment` change
     bool complete = false;
   };
   void wake();
@@ -62,10 +63,10 @@ class StreamPush final : public LogPush {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false, broken_ = false, woken_ = false, answered_ = false;
-  std::map<LogName, Log> logs_;          // of this stream
-  std::uint64_t unacked_ = 0;            // over all of logs_
+  std::map<LogName, Log> logs_;  // of this stream
+  std::uint64_t unacked_ = 0;    // over all of logs_
   grpc::ClientContext* context_ = nullptr;
-  bool troubled_ = false;                // the pumping thread's
+  bool troubled_ = false;  // the pumping thread's
   std::thread thread_;
 };
 
@@ -132,7 +133,8 @@ std::optional<bool> StreamPush::serve() {
   const grpc::Status status = stream->Finish();
   const std::scoped_lock lock(mutex_);
   context_ = nullptr;
-  if (!stopping_ && !answered_) trouble("sending logs to the controller: " + (status.error_message().empty() ? "the connection ended" : status.error_message()) + ", retrying");
+  if (!stopping_ && !answered_)
+    trouble("sending logs to the controller: " + (status.error_message().empty() ? "the connection ended" : status.error_message()) + ", retrying");
   return answered_;
 }
 
@@ -186,7 +188,7 @@ bool StreamPush::pump(Stream& stream) {
         const std::scoped_lock lock(mutex_);
         if (stopping_ || broken_) return false;
         const auto [at, made] = logs_.try_emplace(status.name);
-        log = &at->second;   // only this thread adds, nobody removes while the stream lives
+        log = &at->second;  // only this thread adds, nobody removes while the stream lives
         if (!made) {
           if (log->state != Log::State::Open || unacked_ >= options_.window) continue;
           if (log->idle && log->tried == status.end && log->segment == status.version && !status.ended) continue;

@@ -1,5 +1,5 @@
-// Sends ranks' log bytes to the controller (AgentService.PushLogs), on a channel of its own. Owns two threads (one writes, one reads the answers) and keeps nothing on
-// disk: where to go on is what the controller says it has.
+// Sends ranks' log bytes to the controller (AgentService.PushLogs), on a channel of its own. Owns two threads (one writes, one reads the answers) and keeps
+// nothing on disk: where to go on is what the controller says it has.
 //
 //   connect -> LogHello -> for each log: LogOpen -> (LogHave) -> chunks ... -> LogEnd -> (LogHave, complete)
 //
@@ -31,8 +31,8 @@ struct LogPushHooks {
   std::function<void(grpc::ClientContext&)> prepare;
   // What to say first; nothing while this agent belongs to no cluster yet (asked again after the back-off).
   std::function<std::optional<v1::LogHello>()> hello;
-  std::function<void(const std::string&)> on_trouble;                          // one line for the agent's log, said once until it works again
-  std::function<void(const RunKey&)> on_complete;                              // a log of this run is wholly there; on LogPush's thread: post
+  std::function<void(const std::string&)> on_trouble;  // one line for the agent's log, said once until it works again
+  std::function<void(const RunKey&)> on_complete;      // a log of this run is wholly there; on LogPush's thread: post
 };
 
 class LogPush {

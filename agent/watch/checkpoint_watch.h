@@ -1,5 +1,6 @@
-// One run's save directory: which checkpoints are there, what of them is new. look() reads the disk and may take long on a network file system; accept() and fill() are
-// pure and cheap: Watch calls look() on its thread without its lock, the others under it. What is whole is the layout's word alone (common/engine/layout.h).
+// One run's save directory: which checkpoints are there, what of them is new. look() reads the disk and may take long on a network file system; accept() and
+// fill() are pure and cheap: Watch calls look() on its thread without its lock, the others under it. What is whole is the layout's word alone
+// (common/engine/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace muster::agent {
 
 class CheckpointWatch {
  public:
-  static constexpr std::size_t kNewest = 2;         // steps looked at
-  static constexpr std::size_t kDirsMost = 128;     // directories watched below the save directory
+  static constexpr std::size_t kNewest = 2;      // steps looked at
+  static constexpr std::size_t kDirsMost = 128;  // directories watched below the save directory
 
   // Errors: an unknown layout. Nothing: there are no checkpoints to look for.
   static Result<std::unique_ptr<CheckpointWatch>> make(const v1::Watching& watching);

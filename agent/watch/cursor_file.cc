@@ -65,7 +65,7 @@ Result<void> CursorFile::rewrite() {
   if (floor_) add((*record.mutable_floor() = *floor_, record));
   if (parsed_) add((*record.mutable_parsed() = *parsed_, record));
   auto done = io::replace_file(path_, bytes, io::Durable::No);
-  if (done) writer_.reset();   // it has the old file
+  if (done) writer_.reset();  // it has the old file
   return done;
 }
 

@@ -1,5 +1,5 @@
-// logs/rank-N.cursor: what must outlive the agent about one rank's log (muster/logs/v1/logs.proto, docs/logs.md). Appended frames, the last of a kind counts; rewritten
-// with these alone (by rename) when it has grown. One writer; no lock of its own: its owner (LogFile) locks.
+// logs/rank-N.cursor: what must outlive the agent about one rank's log (muster/logs/v1/logs.proto, docs/logs.md). Appended frames, the last of a kind counts;
+// rewritten with these alone (by rename) when it has grown. One writer; no lock of its own: its owner (LogFile) locks.
 #pragma once
 
 #include <filesystem>
@@ -22,8 +22,8 @@ class CursorFile {
   Result<void> append(const logs::v1::CursorRecord& record);
 
   [[nodiscard]] const std::optional<logs::v1::Segment>& segment() const { return segment_; }
-  [[nodiscard]] const std::optional<logs::v1::Floor>& floor() const { return floor_; }      // of that segment only
-  [[nodiscard]] const std::optional<logs::v1::Parsed>& parsed() const { return parsed_; }   // of any segment: what was said stays said
+  [[nodiscard]] const std::optional<logs::v1::Floor>& floor() const { return floor_; }     // of that segment only
+  [[nodiscard]] const std::optional<logs::v1::Parsed>& parsed() const { return parsed_; }  // of any segment: what was said stays said
 
  private:
   explicit CursorFile(std::filesystem::path path) : path_(std::move(path)) {}

@@ -16,7 +16,7 @@ namespace {
 
 std::string read_part(const std::string& file, std::size_t most, bool from_end) {
   const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  struct stat now {};
+  struct stat now{};
   if (!fd || ::fstat(fd.get(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
   const auto size = static_cast<std::uint64_t>(now.st_size);
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>({most, DiskView::kReadMost, size})), '\0');
@@ -41,7 +41,7 @@ std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) cons
   while (const dirent* found = ::readdir(open)) {
     const std::string_view name = found->d_name;
     if (name == "." || name == "..") continue;
-    struct stat now {};
+    struct stat now{};
     if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) continue;
     entries.push_back({std::string(name), S_ISDIR(now.st_mode), S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0});
   }
@@ -53,18 +53,18 @@ std::string DiskView::head(const std::string& file, std::size_t most) const { re
 std::string DiskView::tail(const std::string& file, std::size_t most) const { return read_part(file, most, true); }
 
 bool is_network_file_system(const std::string& path) {
-  struct statfs about {};
+  struct statfs about{};
   if (::statfs(path.c_str(), &about) != 0) return false;
   switch (static_cast<std::uint32_t>(about.f_type)) {
-    case 0x6969:        // NFS
-    case 0x0BD00BD0:    // Lustre
-    case 0x65735546:    // FUSE
-    case 0x00C36400:    // Ceph
-    case 0xFF534D42:    // CIFS
-    case 0xFE534D42:    // SMB2
-    case 0x47504653:    // GPFS
-    case 0x19830326:    // BeeGFS
-    case 0x01021997: return true;   // 9p
+    case 0x6969:                   // NFS
+    case 0x0BD00BD0:               // Lustre
+    case 0x65735546:               // FUSE
+    case 0x00C36400:               // Ceph
+    case 0xFF534D42:               // CIFS
+    case 0xFE534D42:               // SMB2
+    case 0x47504653:               // GPFS
+    case 0x19830326:               // BeeGFS
+    case 0x01021997: return true;  // 9p
     default: return false;
   }
 }

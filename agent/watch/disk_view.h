@@ -7,7 +7,7 @@ namespace muster::agent {
 
 class DiskView : public engine::FileView {
  public:
-  static constexpr std::size_t kReadMost = 1 << 20;   // of a head or a tail, whatever is asked
+  static constexpr std::size_t kReadMost = 1 << 20;  // of a head or a tail, whatever is asked
   [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override;
   [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override;
   [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override;

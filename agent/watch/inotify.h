@@ -18,7 +18,7 @@ class Inotify {
  public:
   using Owner = std::uint64_t;
   static Result<Inotify> make();
-  [[nodiscard]] int fd() const { return fd_.get(); }   // readable: call drain()
+  [[nodiscard]] int fd() const { return fd_.get(); }  // readable: call drain()
 
   // `writes`: every write counts (logs); else a file counts when it is closed, renamed or removed (checkpoints are written for minutes). Idempotent.
   // No: not there, or no watches left. New: what happened in it before this call was not told.

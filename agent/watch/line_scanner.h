@@ -1,5 +1,5 @@
-// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r (progress bars) or at finish(); \r\n is one end. Of a line longer
-// than kMost only the first kMost bytes are handed on; nothing else is ever held back or copied but the unfinished line.
+// Splits a stream of bytes that arrives in any pieces into lines. Pure. A line ends at \n, at \r (progress bars) or at finish(); \r\n is one end. Of a line
+// longer than kMost only the first kMost bytes are handed on; nothing else is ever held back or copied but the unfinished line.
 #pragma once
 
 #include <cstddef>

@@ -80,7 +80,7 @@ Result<bool> LogFile::look() {
     if (!fd_ && errno == ENOENT) return false;
     if (!fd_) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
   }
-  struct stat now {};
+  struct stat now{};
   if (::fstat(fd_.get(), &now) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
   const auto size = static_cast<std::uint64_t>(now.st_size);
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
@@ -104,7 +104,7 @@ Result<bool> LogFile::look() {
   }
   if (!same) {
     begin_segment(size, inode);
-    return true;   // its head is taken by the next look, after which alone bytes of it are handed out
+    return true;  // its head is taken by the next look, after which alone bytes of it are handed out
   }
   if (got > head) segment_.set_head(bytes.data(), got);
   size_ = std::max(size_, size);
@@ -215,7 +215,7 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
 void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
   const std::scoped_lock lock(mutex_);
   if (!segment_.base_known()) {
-    (void)look();   // a newer segment still, perhaps; errors come again, and are told, at the next read
+    (void)look();  // a newer segment still, perhaps; errors come again, and are told, at the next read
     segment_.set_base(std::max(segment_.base(), offset));
     segment_.set_base_known(true);
     segment_persisted_ = false;

@@ -5,10 +5,10 @@
 //             older segments | holes (punched) | readable: shipped, unshipped | not looked at yet
 //
 // A segment is the file's content since the program last truncated it. It is recognised by its inode, its first bytes (head, at most 256) and the
-// bytes just before the parser; read first, then checked again, so that no byte of a new segment passes for one of the old. The first 4 KiB block is never punched: the head stays.
-// A truncation while the agent lives gives the new segment the base "end of what was seen"; one while it was down leaves the base open until
-// the controller has said what it has. Both record a loss at the base, be it of no known byte.
-// Thread-safe: the watch's thread parses, the log link's thread reads; one mutex, held for at most one read of `most` bytes.
+// bytes just before the parser; read first, then checked again, so that no byte of a new segment passes for one of the old. The first 4 KiB block is never
+// punched: the head stays. A truncation while the agent lives gives the new segment the base "end of what was seen"; one while it was down leaves the base open
+// until the controller has said what it has. Both record a loss at the base, be it of no known byte. Thread-safe: the watch's thread parses, the log link's
+// thread reads; one mutex, held for at most one read of `most` bytes.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class LogFile {
 
   // --- parsing (the watch's thread) ---------------------------------------------------------------------------------------------------
   struct Parsing {
-    std::string_view data;       // in the caller's buffer
-    bool cut = false;            // data does not continue what was parsed before: truncated, or punched meanwhile
+    std::string_view data;  // in the caller's buffer
+    bool cut = false;       // data does not continue what was parsed before: truncated, or punched meanwhile
     bool at_end = false;
   };
   Result<Parsing> parse_next(std::span<char> buffer);
@@ -53,9 +53,9 @@ class LogFile {
   Result<LogPiece> read(std::uint64_t from, std::size_t most, bool ended);
   void controller_has(std::uint64_t offset, std::uint64_t synced);
   struct Extent {
-    std::uint64_t end = 0;       // logical, of what was parsed
+    std::uint64_t end = 0;  // logical, of what was parsed
     std::uint32_t segment = 0;
-    bool known = true;           // false: the base waits for the controller
+    bool known = true;  // false: the base waits for the controller
   };
   Extent extent();
 
@@ -68,7 +68,7 @@ class LogFile {
 
  private:
   LogFile(std::filesystem::path log, CursorFile cursor);
-  Result<bool> look();                       // opens and checks; false: there is no file yet
+  Result<bool> look();  // opens and checks; false: there is no file yet
   void begin_segment(std::uint64_t size, std::uint64_t inode);
   Result<void> persist_segment();
   Result<std::uint64_t> punch(std::uint64_t to, const char* reason);
@@ -78,16 +78,16 @@ class LogFile {
   CursorFile cursor_;
   std::mutex mutex_;
   io::UniqueFd fd_;
-  logs::v1::Segment segment_;                // head here may be longer than the persisted one
+  logs::v1::Segment segment_;  // head here may be longer than the persisted one
   std::size_t head_persisted_ = 0;
   bool segment_persisted_ = false;
   logs::v1::Floor floor_;
-  std::uint64_t size_ = 0;                   // greatest seen of this segment, in this life
-  std::uint64_t parsed_ = 0;                 // physical
-  std::string anchor_;                       // bytes just before parsed_
+  std::uint64_t size_ = 0;    // greatest seen of this segment, in this life
+  std::uint64_t parsed_ = 0;  // physical
+  std::string anchor_;        // bytes just before parsed_
   bool cut_ = false;
   std::optional<std::uint64_t> controller_has_;
-  std::uint64_t synced_ = 0;                 // logical
+  std::uint64_t synced_ = 0;  // logical
   std::optional<logs::v1::Parsed> restored_;
 };
 

@@ -28,23 +28,23 @@ struct LogName {
 
 struct LogStatus {
   LogName name;
-  std::uint64_t end = 0;       // logical; grows
-  std::uint32_t version = 0;   // changes with each new segment, also when `end` does not
-  bool ended = false;          // nothing writes it any more and `end` is final
-  bool failed = false;         // its rank ended badly: to be shipped first
+  std::uint64_t end = 0;      // logical; grows
+  std::uint32_t version = 0;  // changes with each new segment, also when `end` does not
+  bool ended = false;         // nothing writes it any more and `end` is final
+  bool failed = false;        // its rank ended badly: to be shipped first
 };
 
 struct LogLoss {
-  std::uint64_t from = 0;      // bytes [from, offset of the piece) are lost; equal: an unknown number
-  std::string reason;          // "truncated by the program" | "hard cap"
+  std::uint64_t from = 0;  // bytes [from, offset of the piece) are lost; equal: an unknown number
+  std::string reason;      // "truncated by the program" | "hard cap"
   WallTime at{};
 };
 
 struct LogPiece {
-  std::uint64_t offset = 0;    // of data's first byte
-  std::string data;            // empty: nothing there yet
+  std::uint64_t offset = 0;  // of data's first byte
+  std::string data;          // empty: nothing there yet
   std::optional<LogLoss> loss;
-  bool final = false;          // with this the log is whole: nothing comes after data
+  bool final = false;  // with this the log is whole: nothing comes after data
 };
 
 class LogSource {
@@ -57,8 +57,8 @@ class LogSource {
   virtual Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) = 0;
   // The controller's word, each time it comes; also the answer to opening a log, before the first read.
   virtual void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) = 0;
-  // `wake` is called on the watch's thread, when logs() or the bytes behind it have changed. Replaces the one before; an empty one ends it, and on return no call is
-  // under way.
+  // `wake` is called on the watch's thread, when logs() or the bytes behind it have changed. Replaces the one before; an empty one ends it, and on return no
+  // call is under way.
   virtual void on_bytes(std::function<void()> wake) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What one run's logs have said of progress, ready for pulses: the latest step of every rank, and the samples of the lowest rank that prints steps. Pure values; its
-// owner (Watch) locks.
+// What one run's logs have said of progress, ready for pulses: the latest step of every rank, and the samples of the lowest rank that prints steps. Pure
+// values; its owner (Watch) locks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace muster::agent {
 
-inline constexpr std::size_t kSamplesMost = 1000;   // of a reading, and of what waits for one
+inline constexpr std::size_t kSamplesMost = 1000;  // of a reading, and of what waits for one
 
 class Progress {
  public:

@@ -13,7 +13,7 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
   patterns->grammar = std::move(*grammar);
   if (!watching.success_regex().empty()) {
     RE2::Options options(RE2::Quiet);
-    options.set_encoding(RE2::Options::EncodingLatin1);   // logs hold any bytes
+    options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
     patterns->success = std::make_unique<RE2>(watching.success_regex(), options);
     if (!patterns->success->ok()) {
       return fail(ErrorCode::InvalidArgument, fmt::format("reading success.regex '{}': {}", watching.success_regex(), patterns->success->error()));

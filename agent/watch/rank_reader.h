@@ -1,5 +1,5 @@
-// One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and the success pattern. Belongs to the watch's thread alone; the
-// LogFile behind it is shared with the log link.
+// One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and the success pattern. Belongs to the watch's thread alone;
+// the LogFile behind it is shared with the log link.
 #pragma once
 
 #include <re2/re2.h>
@@ -21,7 +21,7 @@ namespace muster::agent {
 // What a run's logs are searched for: shared by its ranks.
 struct Patterns {
   std::unique_ptr<engine::Grammar> grammar;
-  std::unique_ptr<RE2> success;              // none: nothing to look for
+  std::unique_ptr<RE2> success;  // none: nothing to look for
   std::string success_file;
 
   static Result<std::shared_ptr<const Patterns>> make(const v1::Watching& watching);
@@ -29,8 +29,8 @@ struct Patterns {
 
 class RankReader {
  public:
-  static constexpr std::uint64_t kRoundBytes = 8 << 20;       // of one rank before the others have their turn
-  static constexpr std::uint64_t kRememberBytes = 16 << 20;   // parsed again at most after a restart of the agent
+  static constexpr std::uint64_t kRoundBytes = 8 << 20;      // of one rank before the others have their turn
+  static constexpr std::uint64_t kRememberBytes = 16 << 20;  // parsed again at most after a restart of the agent
 
   RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns);
 

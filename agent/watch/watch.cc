@@ -28,10 +28,11 @@ namespace {
 
 constexpr std::size_t kBuffer = 256 << 10;
 constexpr Duration kScanApart = std::chrono::milliseconds(50);
-constexpr Duration kScanSure = std::chrono::seconds(10);   // where the kernel does tell, but only of the directories that could be watched
+constexpr Duration kScanSure = std::chrono::seconds(10);  // where the kernel does tell, but only of the directories that could be watched
 
 struct Rank {
-  Rank(std::uint32_t number, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns) : number(number), file(file), reader(std::move(file), patterns) {}
+  Rank(std::uint32_t number, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns)
+      : number(number), file(file), reader(std::move(file), patterns) {}
   const std::uint32_t number;
   const std::shared_ptr<LogFile> file;
 
@@ -55,17 +56,17 @@ struct Run {
 
   // The watch's thread:
   bool begun = false;
-  Inotify::Owner owner = 0;      // +1: its save directory's
+  Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
   bool scan_due = true;
-  bool blind = false;            // its save directory is on a file system that does not tell
-  BootTime scan_at{};            // not before
-  BootTime scan_sure_at{};       // at the latest
+  bool blind = false;       // its save directory is on a file system that does not tell
+  BootTime scan_at{};       // not before
+  BootTime scan_sure_at{};  // at the latest
   bool first_step_told = false;
 
   // Under Watch's mutex (the map itself never changes):
   std::map<std::uint32_t, std::unique_ptr<Rank>> ranks;
-  std::unique_ptr<CheckpointWatch> checkpoints;   // look() and dirs(): the watch's thread, without the mutex
+  std::unique_ptr<CheckpointWatch> checkpoints;  // look() and dirs(): the watch's thread, without the mutex
   Progress progress;
   bool swept = false;
   bool removed = false;
@@ -134,7 +135,7 @@ class FileWatch final : public Watch {
   std::uint64_t mark_ = 0;
   bool stopping_ = false;
 
-  std::mutex wake_mutex_;                // held while `wake_` runs, so that on_bytes can end it
+  std::mutex wake_mutex_;  // held while `wake_` runs, so that on_bytes can end it
   std::function<void()> wake_;
 
   // The watch's thread:
@@ -145,7 +146,7 @@ class FileWatch final : public Watch {
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
 
-  std::thread thread_;                   // last: it uses all of the above
+  std::thread thread_;  // last: it uses all of the above
 };
 
 // --- any thread -----------------------------------------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
   }
   {
     const std::scoped_lock lock(mutex_);
-    if (!runs_.emplace(key, run).second) return {};   // known already: adding is idempotent
+    if (!runs_.emplace(key, run).second) return {};  // known already: adding is idempotent
   }
   enqueue([this, run] { begin(run); });
   return {};
@@ -393,7 +394,7 @@ bool FileWatch::read_rank(const RunPtr& run, Rank& rank, BootTime now) {
   auto round = rank.reader.read(buffer_, publish);
   if (!round) {
     trouble(run, &rank, round.error());
-    rank.dirty = false;   // the blind look tries again
+    rank.dirty = false;  // the blind look tries again
     return false;
   }
   const bool end_seen = round->at_end && (rank.end_asked || swept);
@@ -469,7 +470,7 @@ void FileWatch::scan(const RunPtr& run, BootTime now) {
 bool FileWatch::pass(BootTime now) {
   bool more = false;
   for (const RunPtr& run : all_runs()) {
-    if (!run->begun) continue;   // on the way
+    if (!run->begun) continue;  // on the way
     // Somebody waits for the evidence of those that have ended.
     for (const bool waited_for : {true, false}) {
       for (const auto& [number, rank] : run->ranks) {
@@ -504,7 +505,7 @@ void FileWatch::look_blindly() {
     const std::uint64_t free = options_.free_bytes(somewhere);
     missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
   } else {
-    struct statvfs about {};
+    struct statvfs about{};
     if (::statvfs(somewhere.c_str(), &about) == 0) {
       const std::uint64_t free = static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
       missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
@@ -513,7 +514,8 @@ void FileWatch::look_blindly() {
   auto given_up = make_room(files, options_.soft_cap, missing);
   const bool trouble_now = !given_up || *given_up > 0;
   if (trouble_now && !std::exchange(room_troubled_, true) && callbacks_.on_trouble) {
-    std::string text = given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space", somewhere.string(), *given_up)
+    std::string text = given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space",
+                                              somewhere.string(), *given_up)
                                 : given_up.error().message;
     post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
   }

@@ -25,29 +25,29 @@
 namespace muster::agent {
 
 struct WatchOptions {
-  std::uint64_t soft_cap = 1ull << 30;          // bytes of one rank's log kept on this node beyond what the controller has not synced
-  std::uint64_t disk_mark = 256ull << 20;       // free bytes of the file system below which the oldest unshipped bytes go too
-  Duration coalesce = std::chrono::milliseconds(20);   // between two passes over the logs
-  Duration blind_scan = std::chrono::seconds(1);       // looks without being told: network file systems do not tell
+  std::uint64_t soft_cap = 1ull << 30;                // bytes of one rank's log kept on this node beyond what the controller has not synced
+  std::uint64_t disk_mark = 256ull << 20;             // free bytes of the file system below which the oldest unshipped bytes go too
+  Duration coalesce = std::chrono::milliseconds(20);  // between two passes over the logs
+  Duration blind_scan = std::chrono::seconds(1);      // looks without being told: network file systems do not tell
   // Free bytes of the file system that holds a path; empty: statvfs. Tests set it.
   std::function<std::uint64_t(const std::filesystem::path&)> free_bytes;
 };
 
 struct RankEnd {
-  std::string evidence;        // at most 1,024 bytes; empty: nothing in the log tells
-  bool success_seen = false;   // the success pattern was in the log, or the success file is there
+  std::string evidence;       // at most 1,024 bytes; empty: nothing in the log tells
+  bool success_seen = false;  // the success pattern was in the log, or the success file is there
 };
 
 struct Readings {
-  std::uint64_t mark = 0;      // of the newest thing in it; grows over the life of this Watch
+  std::uint64_t mark = 0;  // of the newest thing in it; grows over the life of this Watch
   std::vector<v1::AttemptReading> readings;
 };
 
 struct WatchCallbacks {
-  std::function<void(const RunKey&, std::int64_t step)> on_first_step;                // once a run and life of the agent
-  std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;             // the answer to rank_ended
-  std::function<void(const RunKey&)> on_shard_finished;                               // a shard more is finished, or a checkpoint sealed: send a pulse now
-  std::function<void(const std::string& text)> on_trouble;                            // one line for the agent's log; said once a cause
+  std::function<void(const RunKey&, std::int64_t step)> on_first_step;     // once a run and life of the agent
+  std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;  // the answer to rank_ended
+  std::function<void(const RunKey&)> on_shard_finished;                    // a shard more is finished, or a checkpoint sealed: send a pulse now
+  std::function<void(const std::string& text)> on_trouble;                 // one line for the agent's log; said once a cause
 };
 
 class Watch : public LogSource {

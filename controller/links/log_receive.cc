@@ -22,7 +22,8 @@ using Steady = std::chrono::steady_clock;
 
 // A job id becomes a folder's name: nothing else may pass for one.
 bool sound(const std::string& job) {
-  return !job.empty() && job.size() <= 64 && std::ranges::all_of(job, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; });
+  return !job.empty() && job.size() <= 64 &&
+         std::ranges::all_of(job, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; });
 }
 
 template <class Message>
@@ -82,10 +83,10 @@ class Receiver final : public LogReceiver {
   std::condition_variable work_, sync_work_;
   std::vector<StreamPtr> ready_;
   std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
-  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;   // who is told what was synced
+  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;  // who is told what was synced
   bool stopping_ = false, wrote_ = false;
 
-  bool troubled_ = false;   // the writing thread's
+  bool troubled_ = false;  // the writing thread's
   std::thread writer_, syncer_;
 };
 
@@ -106,7 +107,7 @@ LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context
     stopping = stopping_;
     if (!stopping && refused.ok()) streams_.emplace(stream.get(), stream);
   }
-  LogStream* const reactor = stream.get();   // keeps itself until OnDone
+  LogStream* const reactor = stream.get();  // keeps itself until OnDone
   if (!refused.ok()) {
     stream->end(refused);
   } else if (stopping) {
@@ -150,7 +151,8 @@ void Receiver::forget(const LogStream* stream) {
 }
 
 void Receiver::tell_trouble(const Error* error) {
-  if (error && !std::exchange(troubled_, true) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: " + error->message + "; agents keep them, retrying each second");
+  if (error && !std::exchange(troubled_, true) && hooks_.on_trouble)
+    hooks_.on_trouble("taking in logs: " + error->message + "; agents keep them, retrying each second");
   if (!error && std::exchange(troubled_, false) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: works again");
 }
 
@@ -198,7 +200,8 @@ bool Receiver::serve(const StreamPtr& stream) {
         again = !stream->ended();
         if (again) stream->put_back(std::move(requests));
       } else {
-        stream->end(grpc::Status(done.error().code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED : grpc::StatusCode::INVALID_ARGUMENT, done.error().message));
+        stream->end(
+            grpc::Status(done.error().code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED : grpc::StatusCode::INVALID_ARGUMENT, done.error().message));
       }
       break;
     }
@@ -246,7 +249,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
     if (!stream->opened.contains(key)) return fail(ErrorCode::InvalidArgument, "the end of a log that was not opened");
     return answer(key, store_.finish(key, request.end().size()), answers);
   }
-  return {};   // a newer agent's word
+  return {};  // a newer agent's word
 }
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
@@ -282,7 +285,7 @@ void Receiver::sync() {
     if (stopping_) return;
     wrote_ = false;
     lock.unlock();
-    const auto synced = store_.sync();   // an error comes again with the next bytes, and the agents keep theirs meanwhile
+    const auto synced = store_.sync();  // an error comes again with the next bytes, and the agents keep theirs meanwhile
     std::vector<std::pair<StreamPtr, v1::LogHave>> told;
     if (synced) {
       for (const logs::LogKey& key : *synced) {

@@ -1,10 +1,10 @@
-// Receives ranks' log bytes from agents (AgentService.PushLogs) into the LogStore. Owns one thread that writes, one that syncs; the streams' reactors only hand over.
-// The shell's strand is never involved, logs never hold up the journal.
+// Receives ranks' log bytes from agents (AgentService.PushLogs) into the LogStore. Owns one thread that writes, one that syncs; the streams' reactors only hand
+// over. The shell's strand is never involved, logs never hold up the journal.
 //
 // Order on a stream: LogHello; then for each log LogOpen -> LogHave; then chunks from there, LogEnd. A LogHave follows each stretch of writing, one a log. An
-// append that fails (disk full) stops this one stream's reading, so that the agent waits, and is tried again each second; one that can never succeed (a hole) ends the
-// stream with ABORTED, and the agent begins again from LogHave.
-// `known` and `on_complete` are called on the writing thread and must be quick; they post what takes long.
+// append that fails (disk full) stops this one stream's reading, so that the agent waits, and is tried again each second; one that can never succeed (a hole)
+// ends the stream with ABORTED, and the agent begins again from LogHave. `known` and `on_complete` are called on the writing thread and must be quick; they
+// post what takes long.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,9 +20,9 @@
 namespace muster::links {
 
 struct LogReceiveHooks {
-  std::function<bool(const JobId&, AttemptNo)> known;                        // empty: all are
-  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;          // its whole log is on disk; may come more than once
-  std::function<void(const std::string&)> on_trouble;                        // one line for the log; said once a cause, and when it is over
+  std::function<bool(const JobId&, AttemptNo)> known;                // empty: all are
+  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;  // its whole log is on disk; may come more than once
+  std::function<void(const std::string&)> on_trouble;                // one line for the log; said once a cause, and when it is over
 };
 
 class LogReceiver {
@@ -33,7 +33,8 @@ class LogReceiver {
   static std::unique_ptr<LogReceiver> start(logs::LogStore& store, LogReceiveHooks hooks);
   virtual ~LogReceiver() = default;
 
-  // The handler of AgentService.PushLogs: return AgentService's override with it. Who may call has been checked. A refusal: finish with `refused` instead of serving.
+  // The handler of AgentService.PushLogs: return AgentService's override with it. Who may call has been checked. A refusal: finish with `refused` instead of
+  // serving.
   virtual Reactor* push_logs(grpc::CallbackServerContext* context, const grpc::Status& refused = grpc::Status::OK) = 0;
 
   // Before the server's Shutdown: ends every stream, writes what was taken in, ends the threads. Idempotent.

@@ -18,13 +18,13 @@ namespace muster::links {
 
 class LogStream final : public LogReceiver::Reactor {
  public:
-  static constexpr std::size_t kQueueBytes = 4 << 20;   // taken in and not yet written: beyond it the agent waits
+  static constexpr std::size_t kQueueBytes = 4 << 20;  // taken in and not yet written: beyond it the agent waits
 
   // `ready`: there is something to take. Called on gRPC's threads.
   static std::shared_ptr<LogStream> make(std::function<void(const std::shared_ptr<LogStream>&)> ready, std::function<void(const LogStream*)> done);
 
   void begin();
-  void end(const grpc::Status& status);                  // idempotent
+  void end(const grpc::Status& status);  // idempotent
 
   // --- the writing thread ------------------------------------------------------------------------------------------------------------
   // What came in, in order. `closed`: nothing will come any more.
@@ -35,7 +35,7 @@ class LogStream final : public LogReceiver::Reactor {
   // All that was taken has been dealt with: read on.
   void read_on();
   void answer(const logs::LogKey& key, const v1::LogHave& have);
-  std::set<logs::LogKey> opened;                         // that thread's own
+  std::set<logs::LogKey> opened;  // that thread's own
   bool greeted = false;
 
   void OnReadDone(bool ok) override;
@@ -48,7 +48,7 @@ class LogStream final : public LogReceiver::Reactor {
   void write_locked();
   std::function<void(const std::shared_ptr<LogStream>&)> ready_;
   std::function<void(const LogStream*)> done_;
-  std::shared_ptr<LogStream> self_;                      // until OnDone
+  std::shared_ptr<LogStream> self_;  // until OnDone
 
   std::mutex mutex_;
   std::deque<v1::PushLogsRequest> queue_;

@@ -27,11 +27,11 @@ class LogIndex {
   // Closes the file; the next add opens it again.
   void close() { writer_.reset(); }
 
-  [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const;         // of the byte at `physical`; behind a gap that begins there
-  [[nodiscard]] std::uint64_t physical(std::uint64_t logical) const;         // inside a gap: of the first byte behind it
+  [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const;  // of the byte at `physical`; behind a gap that begins there
+  [[nodiscard]] std::uint64_t physical(std::uint64_t logical) const;  // inside a gap: of the first byte behind it
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
   [[nodiscard]] const std::optional<std::uint64_t>& end() const { return end_; }
-  [[nodiscard]] std::uint64_t evicted() const { return evicted_; }           // logical; 0 = nothing
+  [[nodiscard]] std::uint64_t evicted() const { return evicted_; }  // logical; 0 = nothing
   [[nodiscard]] WallTime evicted_at() const { return evicted_at_; }
   struct TimePoint {
     std::uint64_t offset = 0;

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kOpenMost = 256;              // logs with open descriptors
-constexpr std::uint64_t kKeepNewest = 64 << 10;     // of a running job's log, whatever the quota says
+constexpr std::size_t kOpenMost = 256;           // logs with open descriptors
+constexpr std::uint64_t kKeepNewest = 64 << 10;  // of a running job's log, whatever the quota says
 constexpr std::uint64_t kEvictStep = 16 << 20;
 
 template <class Int>
@@ -76,11 +76,11 @@ class FileLogStore final : public LogStore {
   const fs::path root_;
   const std::uint64_t quota_;
   std::mutex mutex_;
-  std::map<LogKey, Held> logs_;             // those in use; others are opened when asked for
-  std::list<LogKey> recent_;                // with open descriptors, most recent first
+  std::map<LogKey, Held> logs_;  // those in use; others are opened when asked for
+  std::list<LogKey> recent_;     // with open descriptors, most recent first
   std::set<LogKey> dirty_;
   std::map<JobId, SeriesFile> series_;
-  std::vector<JobId> finished_;             // not evicted yet, oldest first
+  std::vector<JobId> finished_;  // not evicted yet, oldest first
   std::uint64_t used_ = 0;
 
   std::mutex callback_mutex_;
@@ -90,7 +90,7 @@ class FileLogStore final : public LogStore {
 void FileLogStore::measure() {
   std::error_code error;
   for (fs::recursive_directory_iterator at(root_, fs::directory_options::skip_permission_denied, error), end; !error && at != end; at.increment(error)) {
-    struct stat now {};
+    struct stat now{};
     if (at->path().extension() == ".log" && ::stat(at->path().c_str(), &now) == 0) used_ += static_cast<std::uint64_t>(now.st_blocks) * 512;
   }
 }
@@ -158,7 +158,7 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset, s
     if (grown > 0) dirty_.insert(key);
     if (!written) return fail(std::move(written.error()));
     state = (*held)->log.state();
-    if (used_ > quota_) make_room();   // may take this very log: `held` ends here
+    if (used_ > quota_) make_room();  // may take this very log: `held` ends here
   }
   tell(key);
   return state;
@@ -265,7 +265,7 @@ Result<void> FileLogStore::remove(const JobId& job) {
   drop(job);
   std::erase(finished_, job);
   for (const LogKey& key : list_locked(job)) {
-    struct stat now {};
+    struct stat now{};
     if (::stat((base(key).string() + ".log").c_str(), &now) == 0) used_ -= std::min(used_, static_cast<std::uint64_t>(now.st_blocks) * 512);
   }
   std::error_code error;

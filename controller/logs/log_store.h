@@ -32,17 +32,17 @@ struct LogKey {
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
 };
 struct Gap {
-  std::uint64_t from = 0, to = 0;           // logical
+  std::uint64_t from = 0, to = 0;  // logical
   std::string reason;
   WallTime at{};
 };
 struct LogState {
-  std::uint64_t end = 0;                    // logical end of what is here
+  std::uint64_t end = 0;  // logical end of what is here
   bool complete = false;
-  std::uint64_t synced = 0;                 // of it, what survives a power loss
+  std::uint64_t synced = 0;  // of it, what survives a power loss
 };
 struct Chunk {
-  std::uint64_t offset = 0;                 // logical
+  std::uint64_t offset = 0;  // logical
   std::string data;
   std::optional<Gap> gap_before;
 };
@@ -63,8 +63,8 @@ class LogStore {
   virtual Result<LogState> state(const LogKey& key) = 0;
   virtual Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) = 0;
   virtual Result<LogState> finish(const LogKey& key, std::uint64_t size) = 0;
-  // From `offset`, at most `most` bytes; empty data and no gap: nothing there yet. Never crosses a gap. A gap of no length (unknown how much was lost) is told only with data
-  // behind it, so that `offset + data.size()` of the answer is always where to go on.
+  // From `offset`, at most `most` bytes; empty data and no gap: nothing there yet. Never crosses a gap. A gap of no length (unknown how much was lost) is told
+  // only with data behind it, so that `offset + data.size()` of the answer is always where to go on.
   virtual Result<Chunk> read(const LogKey& key, std::uint64_t offset, std::size_t most) = 0;
   // Logical offset where the last `lines` lines begin.
   virtual Result<std::uint64_t> tail(const LogKey& key, std::uint64_t lines) = 0;
@@ -72,14 +72,14 @@ class LogStore {
   // Called (on the appending thread) after each append or finish, for followers.
   virtual void on_change(std::function<void(const LogKey&)> callback) = 0;
 
-  virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;   // unsynced; steps at or below an attempt's last are dropped
+  virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;  // unsynced; steps at or below an attempt's last are dropped
   virtual Result<std::vector<SeriesPoint>> series(const JobId& job) = 0;
   virtual Result<void> remove(const JobId& job) = 0;
 
   // The quota may take this job's logs, those marked earliest first. Told again after each start of the controller, oldest first.
   virtual void mark_finished(const JobId& job) = 0;
-  // Makes what was appended since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls. Answers the logs whose `synced`
-  // grew.
+  // Makes what was appended since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls. Answers the logs
+  // whose `synced` grew.
   virtual Result<std::vector<LogKey>> sync() = 0;
 };
 

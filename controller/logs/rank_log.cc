@@ -15,7 +15,7 @@ namespace muster::logs {
 namespace {
 
 constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint64_t kTimeBytes = 1 << 20;   // sparse: a time point about each of these, or each second
+constexpr std::uint64_t kTimeBytes = 1 << 20;  // sparse: a time point about each of these, or each second
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path i
   auto index = LogIndex::load(std::move(index_path));
   if (!index) return fail(std::move(index.error()));
   RankLog rank(std::move(log), std::move(*index));
-  struct stat now {};
+  struct stat now{};
   if (::stat(rank.log_.c_str(), &now) == 0) {
     rank.size_ = static_cast<std::uint64_t>(now.st_size);
   } else if (errno != ENOENT) {
@@ -64,7 +64,8 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
   if (auto done = need_fd(true); !done) return fail(std::move(done.error()));
   const std::uint64_t end = index_.logical(size_);
   if (offset > end) {
-    if (!gap || gap->from > end) return fail(ErrorCode::Conflict, fmt::format("appending to log '{}': bytes {} to {} were never sent", log_.string(), end, offset));
+    if (!gap || gap->from > end)
+      return fail(ErrorCode::Conflict, fmt::format("appending to log '{}': bytes {} to {} were never sent", log_.string(), end, offset));
     if (auto done = index_.add_gap({end, offset, gap->reason, gap->at}); !done) return fail(std::move(done.error()));
   } else if (offset + data.size() < end) {
     return 0;
@@ -79,7 +80,8 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
     offset = end;
   }
   if (data.empty()) return 0;
-  if (index_.last_time().at == WallTime{} || now - index_.last_time().at >= std::chrono::seconds(1) || offset - std::min(offset, index_.last_time().offset) >= kTimeBytes) {
+  if (index_.last_time().at == WallTime{} || now - index_.last_time().at >= std::chrono::seconds(1) ||
+      offset - std::min(offset, index_.last_time().offset) >= kTimeBytes) {
     if (auto done = index_.add_time(offset, now); !done) return fail(std::move(done.error()));
   }
   std::uint64_t written = 0;
@@ -130,7 +132,7 @@ Result<Chunk> RankLog::read(std::uint64_t offset, std::size_t most) {
       until = std::min(until, gap.from);
       break;
     }
-    if (gap.from == gap.to && gap.to >= end) break;   // nothing behind it yet: told with what comes
+    if (gap.from == gap.to && gap.to >= end) break;  // nothing behind it yet: told with what comes
     chunk.gap_before = Gap{offset, gap.to, gap.reason, gap.at};
     chunk.offset = gap.to;
   }

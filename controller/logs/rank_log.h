@@ -37,7 +37,7 @@ class RankLog {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   void synced(std::uint64_t size) { synced_ = std::max(synced_, size); }
 
-  void close();                // frees the descriptors; the next call opens them again
+  void close();  // frees the descriptors; the next call opens them again
 
  private:
   RankLog(std::filesystem::path log, LogIndex index) : log_(std::move(log)), index_(std::move(index)) {}
@@ -47,8 +47,8 @@ class RankLog {
   std::filesystem::path log_;
   LogIndex index_;
   io::UniqueFd fd_;
-  std::uint64_t size_ = 0;     // physical
-  std::uint64_t synced_ = 0;   // physical
+  std::uint64_t size_ = 0;    // physical
+  std::uint64_t synced_ = 0;  // physical
 };
 
 }  // namespace muster::logs

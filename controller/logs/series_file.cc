@@ -11,7 +11,8 @@ Result<SeriesFile> SeriesFile::open(std::filesystem::path path) {
   SeriesFile file(std::move(path));
   auto points = file.read();
   if (!points) return fail(std::move(points.error()));
-  for (const SeriesPoint& point : *points) file.last_[point.attempt] = std::max(point.step, file.last_.contains(point.attempt) ? file.last_[point.attempt] : point.step);
+  for (const SeriesPoint& point : *points)
+    file.last_[point.attempt] = std::max(point.step, file.last_.contains(point.attempt) ? file.last_[point.attempt] : point.step);
   return file;
 }
 

@@ -24,7 +24,7 @@ class SeriesFile {
   explicit SeriesFile(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
   std::map<AttemptNo, std::int64_t> last_;
-  std::optional<io::FrameWriter> writer_;   // opening reads the file: once a life, not once a batch
+  std::optional<io::FrameWriter> writer_;  // opening reads the file: once a life, not once a batch
 };
 
 }  // namespace muster::logs

@@ -41,9 +41,7 @@ std::vector<std::string> plain(std::string_view text) {
   return lines;
 }
 
-TEST(LineScanner, progress_bars_and_both_line_ends) {
-  EXPECT_EQ(scan("a\r\nb\rc\n\n\nd", {}), (std::vector<std::string>{"a", "b", "c", "d"}));
-}
+TEST(LineScanner, progress_bars_and_both_line_ends) { EXPECT_EQ(scan("a\r\nb\rc\n\n\nd", {}), (std::vector<std::string>{"a", "b", "c", "d"})); }
 
 TEST(LineScanner, a_text_cut_anywhere_gives_the_same_lines) {
   for (unsigned seed = 0; seed < 300; ++seed) {

@@ -51,7 +51,7 @@ class LogFileTest : public testing::Test {
   test::TempDir dir_;
   const std::filesystem::path log_ = dir_.path() / "rank-0.log", cursor_ = dir_.path() / "rank-0.cursor";
   std::unique_ptr<LogFile> file_;
-  std::uint64_t end_ = 0;        // the controller's
+  std::uint64_t end_ = 0;  // the controller's
   std::string kept_;
   std::vector<Gap> gaps_;
 };
@@ -76,7 +76,7 @@ TEST_F(LogFileTest, a_truncation_begins_a_new_segment_behind_all_that_was_seen) 
   parse();
   ship();
   rank.write("three\n");
-  parse();               // seen, not shipped
+  parse();  // seen, not shipped
   rank.truncate();
   rank.write("four\n");
   parse();
@@ -98,7 +98,7 @@ TEST_F(LogFileTest, a_truncated_log_that_grew_longer_than_it_was_is_recognised) 
   parse();
   ship();
   EXPECT_EQ(kept_, "line 1\nline 2, much longer than the first\n");
-  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));   // how much was lost nobody knows
+  EXPECT_EQ(gaps_, (std::vector<Gap>{{7, 7, kTruncatedReason}}));  // how much was lost nobody knows
 }
 
 TEST_F(LogFileTest, truncated_while_no_agent_ran) {
@@ -113,7 +113,7 @@ TEST_F(LogFileTest, truncated_while_no_agent_ran) {
   rank.write("after, longer\n");
   restart();
   parse();
-  ship();                // the controller has not spoken: nothing may go
+  ship();  // the controller has not spoken: nothing may go
   EXPECT_EQ(kept_, "before\n");
   connect();
   ship();
@@ -177,7 +177,7 @@ TEST_F(LogFileTest, what_was_said_is_remembered_over_a_restart) {
 }
 
 std::uint64_t blocks(const std::filesystem::path& path) {
-  struct stat now {};
+  struct stat now{};
   return ::stat(path.c_str(), &now) == 0 ? static_cast<std::uint64_t>(now.st_blocks) * 512 : 0;
 }
 
@@ -190,7 +190,7 @@ TEST_F(LogFileTest, the_soft_cap_punches_only_what_the_controller_has_synced) {
   rank.write(truth);
   parse();
   ship(64 << 10);
-  EXPECT_EQ(file_->trim(64 << 10).value(), 0u);   // sent is not synced
+  EXPECT_EQ(file_->trim(64 << 10).value(), 0u);  // sent is not synced
   const std::uint64_t before = blocks(log_);
   connect();
   const std::uint64_t went = file_->trim(64 << 10).value();
@@ -292,7 +292,7 @@ TEST_F(LogFileTest, numbered_lines_over_truncations_and_kills) {
           // A frame that was being written.
           if (random() % 2 == 0 && std::filesystem::exists(cursor_)) {
             const std::string frame = io::encode_frame("a record that was never finished");
-            ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());   // which cuts off the one before
+            ASSERT_TRUE(io::FrameWriter::open(cursor_).has_value());  // which cuts off the one before
             std::ofstream(cursor_, std::ios::binary | std::ios::app) << frame.substr(0, 1 + random() % (frame.size() - 1));
           }
           restart();

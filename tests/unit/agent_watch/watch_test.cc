@@ -23,18 +23,39 @@ class WatchTest : public testing::Test {
   }
   void TearDown() override { watch_->stop(); }
   void start() {
-    auto watch = Watch::start(options_, [this](std::function<void()> closure) {
-      // Called on the watch's thread: the tests have no loop.
-      closure();
-      const std::scoped_lock lock(mutex_);
-      changed_.notify_all();
-    }, {.on_first_step = [this](const RunKey&, std::int64_t step) { const std::scoped_lock lock(mutex_); first_steps_.push_back(step); },
-        .on_rank_end = [this](const RunKey&, RankNo rank, const RankEnd& end) { const std::scoped_lock lock(mutex_); ends_[rank.value] = end; },
-        .on_shard_finished = [this](const RunKey&) { const std::scoped_lock lock(mutex_); ++shards_; },
-        .on_trouble = [this](const std::string& text) { const std::scoped_lock lock(mutex_); troubles_.push_back(text); }});
+    auto watch = Watch::start(options_,
+                              [this](std::function<void()> closure) {
+                                // Called on the watch's thread: the tests have no loop.
+                                closure();
+                                const std::scoped_lock lock(mutex_);
+                                changed_.notify_all();
+                              },
+                              {.on_first_step =
+                                   [this](const RunKey&, std::int64_t step) {
+                                     const std::scoped_lock lock(mutex_);
+                                     first_steps_.push_back(step);
+                                   },
+                               .on_rank_end =
+                                   [this](const RunKey&, RankNo rank, const RankEnd& end) {
+                                     const std::scoped_lock lock(mutex_);
+                                     ends_[rank.value] = end;
+                                   },
+                               .on_shard_finished =
+                                   [this](const RunKey&) {
+                                     const std::scoped_lock lock(mutex_);
+                                     ++shards_;
+                                   },
+                               .on_trouble =
+                                   [this](const std::string& text) {
+                                     const std::scoped_lock lock(mutex_);
+                                     troubles_.push_back(text);
+                                   }});
     ASSERT_TRUE(watch.has_value());
     watch_ = std::move(*watch);
-    watch_->on_bytes([this] { const std::scoped_lock lock(mutex_); changed_.notify_all(); });
+    watch_->on_bytes([this] {
+      const std::scoped_lock lock(mutex_);
+      changed_.notify_all();
+    });
   }
   template <class Condition>
   [[nodiscard]] bool eventually(Condition condition) {
@@ -54,7 +75,8 @@ class WatchTest : public testing::Test {
   }
   std::filesystem::path log(int rank) { return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
   static std::string line(int step) {
-    return " iteration " + std::to_string(step) + "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 | loss scale: 1.0 |\n";
+    return " iteration " + std::to_string(step) +
+           "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 | loss scale: 1.0 |\n";
   }
 
   test::TempDir dir_;
@@ -75,7 +97,10 @@ TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_told_once)
   add({0, 1});
   const test::Appender rank(log(0));
   rank.write(line(1) + line(2).substr(0, 20));
-  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return !first_steps_.empty(); }));
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return !first_steps_.empty();
+  }));
   rank.write(line(2).substr(20));
   ASSERT_TRUE(eventually([&] { return watch_->readings(0).readings.at(0).ranks(0).step() == 2; }));
   EXPECT_EQ(first_steps_, std::vector<std::int64_t>{1});
@@ -90,11 +115,14 @@ TEST_F(WatchTest, a_rank_that_ended_is_read_to_its_end_before_the_answer) {
   watching_.set_success_regex("all (done|well)");
   add({0, 1});
   const test::Appender good(log(0)), bad(log(1));
-  good.write(line(1) + "all done");              // no line end: it will never come
+  good.write(line(1) + "all done");  // no line end: it will never come
   bad.write(std::string(3 << 20, 'x') + "\nTraceback (most recent call last):\n  File \"t.py\"\nValueError: bad shape\n");
   watch_->rank_ended(run_, RankNo(0), false);
   watch_->rank_ended(run_, RankNo(1), true);
-  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 2; }));
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return ends_.size() == 2;
+  }));
   EXPECT_TRUE(ends_[0].success_seen);
   EXPECT_EQ(ends_[0].evidence, "");
   EXPECT_FALSE(ends_[1].success_seen);
@@ -107,7 +135,10 @@ TEST_F(WatchTest, a_log_ends_only_when_the_run_is_swept) {
   const test::Appender rank(log(0));
   rank.write("hello\n");
   watch_->rank_ended(run_, RankNo(0), false);
-  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 1; }));
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return ends_.size() == 1;
+  }));
   EXPECT_FALSE(watch_->logs().at(0).ended);
   rank.write("a child that outlived its rank\n");
   watch_->run_swept(run_);
@@ -128,8 +159,11 @@ TEST_F(WatchTest, progress_is_known_again_after_a_restart) {
   add({0});
   const test::Appender rank(log(0));
   rank.write(line(7));
-  watch_->rank_ended(run_, RankNo(0), false);    // which remembers
-  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return ends_.size() == 1; }));
+  watch_->rank_ended(run_, RankNo(0), false);  // which remembers
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return ends_.size() == 1;
+  }));
   watch_->stop();
   watch_.reset();
   start();
@@ -147,7 +181,10 @@ TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
   add({0});
   const test::Appender rank(log(0));
   for (int part = 0; part < 16; ++part) rank.write(std::string(65535, static_cast<char>('a' + part)) + "\n");
-  ASSERT_TRUE(eventually([&] { const std::scoped_lock lock(mutex_); return !troubles_.empty(); }));
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return !troubles_.empty();
+  }));
   watch_->controller_has({run_, RankNo(0)}, 0, 0, false);
   const auto piece = watch_->read({run_, RankNo(0)}, 0, 1000);
   ASSERT_TRUE(piece.has_value());

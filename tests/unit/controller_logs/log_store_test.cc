@@ -35,7 +35,8 @@ class LogStoreTest : public testing::Test {
       auto chunk = store_->read(key_, at, most);
       EXPECT_TRUE(chunk.has_value()) << chunk.error().message;
       if (!chunk || (chunk->data.empty() && !chunk->gap_before)) return text;
-      if (chunk->gap_before) text += "<" + std::to_string(chunk->gap_before->from) + "-" + std::to_string(chunk->gap_before->to) + " " + chunk->gap_before->reason + ">";
+      if (chunk->gap_before)
+        text += "<" + std::to_string(chunk->gap_before->from) + "-" + std::to_string(chunk->gap_before->to) + " " + chunk->gap_before->reason + ">";
       text += chunk->data;
       at = chunk->offset + chunk->data.size();
     }
@@ -213,7 +214,7 @@ TEST_F(LogStoreTest, then_the_oldest_bytes_of_the_largest_log_go) {
     append(truth.size(), piece);
     truth += piece;
   }
-  struct stat now {};
+  struct stat now{};
   ASSERT_EQ(::stat(file(".log").c_str(), &now), 0);
   EXPECT_LE(static_cast<std::uint64_t>(now.st_blocks) * 512, 1u << 20) << "really freed";
   const auto first = store_->read(key_, 0, 1 << 20);

@@ -1,5 +1,5 @@
-// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver and a LogStore behind a real gRPC server on a unix socket. Either
-// end can be cut off and made anew over the same files, as after a kill -9: nothing but the disk is handed over.
+// Both ends of log shipping in one process: a Watch and a LogPush over real files, a LogReceiver and a LogStore behind a real gRPC server on a unix socket.
+// Either end can be cut off and made anew over the same files, as after a kill -9: nothing but the disk is handed over.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -49,11 +49,13 @@ class Shipping {
     ASSERT_TRUE(store.has_value());
     store_ = std::move(*store);
     store_->on_change([this](const logs::LogKey&) { wake(); });
-    receiver_ = links::LogReceiver::start(*store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); }, .on_complete = [this](const JobId&, AttemptNo, RankNo rank) {
-                                                      const std::scoped_lock lock(mutex_);
-                                                      complete_.insert(rank.value);
-                                                      changed_.notify_all();
-                                                    }});
+    receiver_ = links::LogReceiver::start(*store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); },
+                                                    .on_complete =
+                                                        [this](const JobId&, AttemptNo, RankNo rank) {
+                                                          const std::scoped_lock lock(mutex_);
+                                                          complete_.insert(rank.value);
+                                                          changed_.notify_all();
+                                                        }});
     service_ = std::make_unique<PushService>(*receiver_);
     std::filesystem::remove(socket());
     grpc::ServerBuilder builder;
@@ -72,8 +74,7 @@ class Shipping {
     store_.reset();
   }
   void start_agent(const agent::WatchOptions& options = {}) {
-    auto watch = agent::Watch::start(options, [](std::function<void()> closure) { closure(); },
-                                     {.on_trouble = [this](const std::string& text) {
+    auto watch = agent::Watch::start(options, [](std::function<void()> closure) { closure(); }, {.on_trouble = [this](const std::string& text) {
                                        const std::scoped_lock lock(mutex_);
                                        troubles_.push_back(text);
                                      }});

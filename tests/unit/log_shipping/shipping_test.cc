@@ -112,7 +112,8 @@ TEST(LogShipping, a_stream_that_does_not_keep_the_order_is_refused) {
   EXPECT_EQ(refused({hello, open, chunk}), grpc::StatusCode::ABORTED);
 }
 
-// Ranks write all the while; agent and controller are cut off at any moment and made anew over what is on the disk. In the end the controller's bytes are the ranks'.
+// Ranks write all the while; agent and controller are cut off at any moment and made anew over what is on the disk. In the end the controller's bytes are the
+// ranks'.
 TEST(LogShipping, no_byte_is_lost_or_doubled_by_cuts) {
   for (unsigned seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -165,7 +166,7 @@ TEST(LogShipping, truncations_and_cuts) {
     const Appender rank(both.log(0));
     int next = 0;
     int truncations = 0;
-    int kept_from = 0;   // first line of the present segment
+    int kept_from = 0;  // first line of the present segment
     both.start_controller();
     both.start_agent();
     for (int round = 0; round < 20; ++round) {
@@ -198,7 +199,7 @@ TEST(LogShipping, truncations_and_cuts) {
         default: break;
       }
     }
-    rank.write(lines(next, 5, random));   // so that a line cut by the last truncation has one behind it
+    rank.write(lines(next, 5, random));  // so that a line cut by the last truncation has one behind it
     both.watch_->run_swept(both.run());
     ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
     int gaps = 0;

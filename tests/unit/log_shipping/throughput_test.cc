@@ -19,8 +19,10 @@ double cpu_seconds() {
 std::string sample(std::size_t bytes) {
   std::string text;
   for (int step = 1; text.size() < bytes; ++step) {
-    for (int line = 0; line < 10; ++line) text += "2025-06-18 14:02:11,123 - trainer - INFO - batch " + std::to_string(step * 10 + line) + " loaded in 12.5 ms, queue depth 4\n";
-    text += " [2025-06-18 14:02:11] iteration " + std::to_string(step) + "/ 100000 | consumed samples: 25600 | elapsed time per iteration (ms): 8123.4 | lm loss: 8.134521E+00 | loss scale: 1.0 |\n";
+    for (int line = 0; line < 10; ++line)
+      text += "2025-06-18 14:02:11,123 - trainer - INFO - batch " + std::to_string(step * 10 + line) + " loaded in 12.5 ms, queue depth 4\n";
+    text += " [2025-06-18 14:02:11] iteration " + std::to_string(step) +
+            "/ 100000 | consumed samples: 25600 | elapsed time per iteration (ms): 8123.4 | lm loss: 8.134521E+00 | loss scale: 1.0 |\n";
   }
   return text;
 }
