@@ -288,9 +288,24 @@ class Follower {
     std::fflush(stderr);
   }
 
+  // The whole curve: readings are merged on their way here, the controller's series is not.
+  void read_series() {
+    grpc::ClientContext call;
+    session_.prepare(call);
+    const Interrupt::Guard guard(interrupt_, call);
+    v1::ReadSeriesRequest request;
+    request.set_job(job_.id());
+    v1::ReadSeriesResponse response;
+    if (!session_.jobs->ReadSeries(&call, request, &response).ok()) return;
+    for (const auto& point : response.points()) {
+      if (point.has_loss()) view_.add_loss(point.step(), point.loss());
+    }
+  }
+
   int finish() {
     erase_block();
     if (!refresh()) return report(context_, session_, last_status_);
+    read_series();
     std::FILE* to = terminal_ ? stderr : stdout;
     const render::Style& style = terminal_ ? context_.err : context_.out;
     if (!options_.quiet) {

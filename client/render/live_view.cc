@@ -94,13 +94,15 @@ void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
     recent_.emplace_back(now, progress.step());
     while (recent_.size() > 2 && now - recent_.front().first > std::chrono::seconds(10)) recent_.pop_front();
   }
-  if (progress.has_loss()) {
-    const auto at = std::ranges::lower_bound(losses_, progress.step(), {}, &LossPoint::step);
-    if (at != losses_.end() && at->step == progress.step()) {
-      at->loss = progress.loss();
-    } else {
-      losses_.insert(at, {progress.step(), progress.loss()});
-    }
+  if (progress.has_loss()) add_loss(progress.step(), progress.loss());
+}
+
+void LiveView::add_loss(std::int64_t step, double loss) {
+  const auto at = std::ranges::lower_bound(losses_, step, {}, &LossPoint::step);
+  if (at != losses_.end() && at->step == step) {
+    at->loss = loss;
+  } else {
+    losses_.insert(at, {step, loss});
   }
 }
 

@@ -77,7 +77,8 @@ class Proposer {
         if (node->second.boot_id != part.placed.boot_id) return fmt::format("node '{}' was restarted", name.str());
         if (node->second.instance != part.placed.instance) return fmt::format("node '{}' came back with another state directory", name.str());
       }
-      if (!part.started && !part.start_failed && is_connected(presence_, name)) {
+      // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its own bound.
+      if (!part.started && !part.start_failed && is_connected(presence_, name) && look.sight == PartSight::Reachable) {
         const Duration since = std::min<Duration>(now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
         if (since >= limits_.start_timeout) return fmt::format("node '{}' did not start its part within {}", name.str(), age_text(limits_.start_timeout));
         sooner(out_.wake_at, now_.boot + (limits_.start_timeout - since));

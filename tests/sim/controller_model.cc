@@ -133,7 +133,10 @@ void ControllerModel::settle() {
     const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_);
     wake_at_ = proposal.wake_at;
     bool news = false;
-    for (const core::Input& input : proposal.inputs) news = !take(input).events.empty() || news;
+    for (const core::Input& input : proposal.inputs) {
+      if (ignored_by_mutant(input)) continue;
+      news = !take(input).events.empty() || news;
+    }
     if (!news) return;
   }
   world_.watch.restless();

@@ -62,6 +62,7 @@ class ControllerModel : public Actor {
   void accept(core::EventBody body);
   void fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const;
   void break_by_mutant();
+  [[nodiscard]] bool ignored_by_mutant(const core::Input& input) const;
   void hello(const LinkPtr& link, const v1::Hello& hello, Now arrived);
   void facts(const LinkPtr& link, const v1::Facts& facts);
   void pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arrived);

@@ -161,6 +161,8 @@ class BrokenForACause : public Invariant {
       const auto struck = book.struck.find(node);
       const auto durable = book.durable.find(broke->job);
       if (struck != book.struck.end() && durable != book.durable.end() && struck->second >= durable->second.attempts.at(broke->attempt).placed_at) return;
+      // It came up so late that the word of it may miss the start's time-out by less than what counts as silence.
+      if (!part.started && world_.timeline.now() - *truth->second.first_exec < world_.controller.limits().silent_after.count()) return;
       const auto ack = book.last_ack.find(node);
       const Time silent = world_.timeline.now() - (ack == book.last_ack.end() ? 0 : ack->second);
       if (silent >= plan.orphan_grace) return;

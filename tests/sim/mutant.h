@@ -1,4 +1,4 @@
-// Deliberately broken variants: the hooks are the tests of `world.mutant` in the models. They sit in the harness, around the real cores: each is one rule of
+// Deliberately broken variants. They sit in the harness (every use of `World::mutant`), around the real cores: each is one rule of
 // the design left out. The product has no such switches. `muster-sim --mutants` proves that each is caught, and by which invariant.
 #pragma once
 

@@ -129,7 +129,7 @@ void WorkerModel::mind_lease() {
 void WorkerModel::sweep_when_done() {
   if (sweeping_ || !running_.empty() || !(all_started_ || stopping_)) return;
   sweeping_ = true;
-  after(world_.rng.skewed(kMillisecond, 20 * kMillisecond), [this] {
+  after(world_.rng.skewed(kMillisecond, world_.rng.one_in(6) ? 3 * kSecond : 20 * kMillisecond), [this] {
     for (const std::uint64_t pid : machine_.of_run(run_)) {
       if (pid != pid_) machine_.end(pid, -1, 9, DeathCause::Swept);
     }

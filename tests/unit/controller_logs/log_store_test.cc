@@ -245,7 +245,9 @@ TEST_F(LogStoreTest, the_series_keeps_each_attempts_new_steps) {
   reopen();
   ASSERT_TRUE(store_->add_points(key_.job, {point(1, 3, 9), point(2, 2, 2)}).has_value());
   std::vector<std::pair<std::int64_t, double>> seen;
-  for (const SeriesPoint& one : store_->series(key_.job).value()) seen.emplace_back(one.step, one.loss);
+  const auto points = store_->series(key_.job);
+  ASSERT_TRUE(points.has_value());
+  for (const SeriesPoint& one : *points) seen.emplace_back(one.step, one.loss);
   EXPECT_EQ(seen, (std::vector<std::pair<std::int64_t, double>>{{1, 3}, {2, 2}, {3, 1}, {2, 2}}));
   EXPECT_TRUE(store_->series(JobId("other"))->empty());
 }

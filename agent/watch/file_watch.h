@@ -1,0 +1,132 @@
+// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any thread calls, watch_thread.cc what the thread does.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "agent/watch/checkpoint_watch.h"
+#include "agent/watch/inotify.h"
+#include "agent/watch/progress.h"
+#include "agent/watch/rank_reader.h"
+#include "agent/watch/watch.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::agent {
+
+struct WatchedRank {
+  WatchedRank(std::uint32_t number, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns)
+      : number(number), file(file), reader(std::move(file), patterns) {}
+  const std::uint32_t number;
+  const std::shared_ptr<LogFile> file;
+
+  // The watch's thread:
+  RankReader reader;
+  bool dirty = true;
+  bool end_asked = false;
+  bool troubled = false;
+
+  // Under Watch's mutex:
+  LogFile::Extent extent;
+  bool failed = false;
+  bool ended = false;
+  bool complete = false;
+};
+
+struct WatchedRun {
+  RunKey key;
+  std::filesystem::path logs_dir;
+  std::shared_ptr<const Patterns> patterns;
+
+  // The watch's thread:
+  bool begun = false;
+  Inotify::Owner owner = 0;  // +1: its save directory's
+  bool logs_watched = false;
+  bool scan_due = true;
+  bool blind = false;       // its save directory is on a file system that does not tell
+  BootTime scan_at{};       // not before
+  BootTime scan_sure_at{};  // at the latest
+  bool first_step_told = false;
+
+  // Under Watch's mutex (the map itself never changes):
+  std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
+  std::unique_ptr<CheckpointWatch> checkpoints;  // look() and dirs(): the watch's thread, without the mutex
+  Progress progress;
+  bool swept = false;
+  bool removed = false;
+};
+
+class FileWatch final : public Watch {
+ public:
+  FileWatch(WatchOptions options, Post post, WatchCallbacks callbacks, Inotify inotify, io::UniqueFd wake_fd)
+      : options_(std::move(options)),
+        post_(std::move(post)),
+        callbacks_(std::move(callbacks)),
+        inotify_(std::move(inotify)),
+        wake_fd_(std::move(wake_fd)),
+        buffer_(256 << 10),
+        thread_([this] { work(); }) {}
+  ~FileWatch() override { stop(); }
+
+  void stop() override;
+  Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) override;
+  void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
+  void run_swept(const RunKey& run) override;
+  void remove(const RunKey& run) override;
+  bool logs_complete(const RunKey& run) override;
+  Readings readings(std::uint64_t since) override;
+
+  std::vector<LogStatus> logs() override;
+  Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) override;
+  void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) override;
+  void on_bytes(std::function<void()> wake) override;
+
+ private:
+  using RunPtr = std::shared_ptr<WatchedRun>;
+  void work();
+  void enqueue(std::function<void()> task);
+  RunPtr find(const RunKey& run);
+  std::vector<RunPtr> all_runs();
+  void tell(const RunPtr& run, std::function<void()> closure);
+  void trouble(const RunPtr& run, WatchedRank* rank, const Error& error);
+  void bytes_moved();
+
+  void begin(const RunPtr& run);
+  void end(const RunPtr& run);
+  bool pass(BootTime now);
+  bool read_rank(const RunPtr& run, WatchedRank& rank, BootTime now);
+  void finish_rank(const RunPtr& run, WatchedRank& rank);
+  void scan(const RunPtr& run, BootTime now);
+  void look_blindly();
+  void changed(Inotify::Owner owner, std::string_view name);
+
+  const WatchOptions options_;
+  const Post post_;
+  const WatchCallbacks callbacks_;
+
+  std::mutex mutex_;
+  std::map<RunKey, RunPtr> runs_;
+  std::vector<std::function<void()>> tasks_;
+  std::uint64_t mark_ = 0;
+  bool stopping_ = false;
+
+  std::mutex wake_mutex_;  // held while `wake_` runs, so that on_bytes can end it
+  std::function<void()> wake_;
+
+  // The watch's thread:
+  Inotify inotify_;
+  const io::UniqueFd wake_fd_;
+  std::vector<char> buffer_;
+  std::map<Inotify::Owner, RunPtr> owners_;
+  Inotify::Owner next_owner_ = 0;
+  bool room_troubled_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,278 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "agent/watch/disk_view.h"
+#include "agent/watch/file_watch.h"
+#include "agent/watch/room.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr Duration kScanApart = std::chrono::milliseconds(50);
+constexpr Duration kScanSure = std::chrono::seconds(10);  // where the kernel does tell, but only of the directories that could be watched
+
+// "rank-12.log" -> 12
+std::optional<std::uint32_t> rank_of(std::string_view name) {
+  if (!name.starts_with("rank-") || !name.ends_with(".log")) return std::nullopt;
+  name = name.substr(5, name.size() - 9);
+  std::uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  return error == std::errc() && end == name.data() + name.size() ? std::optional(rank) : std::nullopt;
+}
+
+}  // namespace
+
+void FileWatch::bytes_moved() {
+  const std::scoped_lock lock(wake_mutex_);
+  if (wake_) wake_();
+}
+
+void FileWatch::tell(const RunPtr& run, std::function<void()> closure) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (run->removed || stopping_) return;
+  }
+  post_(std::move(closure));
+}
+
+void FileWatch::trouble(const RunPtr& run, WatchedRank* rank, const Error& error) {
+  if (rank && std::exchange(rank->troubled, true)) return;
+  if (!callbacks_.on_trouble) return;
+  tell(run, [told = callbacks_.on_trouble, text = error.message + ", trying on"] { told(text); });
+}
+
+void FileWatch::begin(const RunPtr& run) {
+  run->begun = true;
+  run->owner = next_owner_;
+  next_owner_ += 2;
+  owners_[run->owner] = run;
+  owners_[run->owner + 1] = run;
+  run->logs_watched = inotify_.watch(run->logs_dir.string(), run->owner, true) != Inotify::Watching::No;
+  run->blind = run->checkpoints && is_network_file_system(run->checkpoints->save_dir());
+}
+
+void FileWatch::end(const RunPtr& run) {
+  inotify_.forget(run->owner);
+  inotify_.forget(run->owner + 1);
+  owners_.erase(run->owner);
+  owners_.erase(run->owner + 1);
+}
+
+void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
+  const auto found = owners_.find(owner);
+  if (found == owners_.end()) return;
+  WatchedRun& run = *found->second;
+  if (owner != run.owner) {
+    run.scan_due = true;
+    return;
+  }
+  if (name.empty()) {
+    run.logs_watched = false;
+    for (const auto& [number, rank] : run.ranks) rank->dirty = true;
+  } else if (const auto number = rank_of(name)) {
+    const auto rank = run.ranks.find(*number);
+    if (rank != run.ranks.end()) rank->second->dirty = true;
+  }
+}
+
+bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
+  bool swept = false;
+  {
+    // Before the read: what is read to its end after the sweep is final.
+    const std::scoped_lock lock(mutex_);
+    swept = run->swept;
+  }
+  const auto publish = [&] {
+    const LogFile::Extent extent = rank.file->extent();
+    {
+      const std::scoped_lock lock(mutex_);
+      rank.extent = extent;
+    }
+    bytes_moved();
+  };
+  auto round = rank.reader.read(buffer_, publish);
+  if (!round) {
+    trouble(run, &rank, round.error());
+    rank.dirty = false;  // the blind look tries again
+    return false;
+  }
+  const bool end_seen = round->at_end && (rank.end_asked || swept);
+  if (end_seen) rank.reader.finish_line(*round);
+  std::optional<std::int64_t> first;
+  if (!round->steps.empty() || !run->first_step_told) {
+    const WallTime at = system_clock().now().wall;
+    const std::scoped_lock lock(mutex_);
+    for (const engine::StepLine& step : round->steps) run->progress.step(rank.number, step, at, ++mark_);
+    if (!run->first_step_told && run->progress.any()) {
+      const auto* latest = run->progress.latest(rank.number);
+      if (latest) first = round->steps.empty() ? latest->step : round->steps.front().step;
+    }
+  }
+  if (first) {
+    run->first_step_told = true;
+    if (callbacks_.on_first_step) tell(run, [told = callbacks_.on_first_step, key = run->key, step = *first] { told(key, step); });
+  }
+  if (auto kept = rank.reader.remember(now, end_seen); !kept) trouble(run, &rank, kept.error());
+  if (!round->at_end) return true;
+  rank.dirty = false;
+  if (std::exchange(rank.end_asked, false)) finish_rank(run, rank);
+  if (swept) {
+    {
+      const std::scoped_lock lock(mutex_);
+      rank.ended = true;
+    }
+    publish();
+  }
+  return false;
+}
+
+void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
+  RankEnd answer{.evidence = {}, .success_seen = rank.reader.success_seen()};
+  if (auto evidence = rank.reader.evidence()) {
+    answer.evidence = std::move(*evidence);
+  } else {
+    trouble(run, &rank, evidence.error());
+  }
+  if (!run->patterns->success_file.empty() && ::access(run->patterns->success_file.c_str(), F_OK) == 0) answer.success_seen = true;
+  if (callbacks_.on_rank_end) {
+    tell(run, [told = callbacks_.on_rank_end, key = run->key, number = RankNo(rank.number), answer = std::move(answer)] { told(key, number, answer); });
+  }
+}
+
+void FileWatch::scan(const RunPtr& run, BootTime now) {
+  run->scan_due = false;
+  run->scan_sure_at = now + (run->blind ? options_.blind_scan : kScanSure);
+  auto found = run->checkpoints->look();
+  const auto dirs = run->checkpoints->dirs(found);
+  inotify_.keep(run->owner + 1, dirs);
+  bool all_watched = true;
+  bool new_dir = false;
+  for (const std::string& dir : dirs) {
+    const Inotify::Watching watched = inotify_.watch(dir, run->owner + 1, false);
+    all_watched = all_watched && watched != Inotify::Watching::No;
+    new_dir = new_dir || watched == Inotify::Watching::New;
+  }
+  // What happened in a directory between the look and its watch is only seen by looking again.
+  if (new_dir) run->scan_due = true;
+  if (!all_watched) run->scan_sure_at = now + options_.blind_scan;
+  // A slow file system is not looked at more than a tenth of the time.
+  const BootTime done = system_clock().now().boot;
+  run->scan_at = done + std::max<Duration>(kScanApart, 10 * (done - now));
+  bool news = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    news = run->checkpoints->accept(std::move(found), ++mark_);
+  }
+  if (news && callbacks_.on_shard_finished) tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
+}
+
+bool FileWatch::pass(BootTime now) {
+  bool more = false;
+  for (const RunPtr& run : all_runs()) {
+    if (!run->begun) continue;  // on the way
+    // Somebody waits for the evidence of those that have ended.
+    for (const bool waited_for : {true, false}) {
+      for (const auto& [number, rank] : run->ranks) {
+        if (rank->dirty && rank->end_asked == waited_for) more = read_rank(run, *rank, now) || more;
+      }
+    }
+    if (run->checkpoints && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) scan(run, now);
+  }
+  return more;
+}
+
+void FileWatch::look_blindly() {
+  std::vector<std::shared_ptr<LogFile>> files;
+  std::filesystem::path somewhere;
+  for (const RunPtr& run : all_runs()) {
+    if (!run->begun) continue;
+    if (!run->logs_watched) run->logs_watched = inotify_.watch(run->logs_dir.string(), run->owner, true) != Inotify::Watching::No;
+    for (const auto& [number, rank] : run->ranks) {
+      bool ended = false;
+      {
+        const std::scoped_lock lock(mutex_);
+        ended = rank->ended;
+      }
+      if (!ended) rank->dirty = true;
+      files.push_back(rank->file);
+    }
+    somewhere = run->logs_dir;
+  }
+  if (files.empty()) return;
+  std::uint64_t missing = 0;
+  if (options_.free_bytes) {
+    const std::uint64_t free = options_.free_bytes(somewhere);
+    missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
+  } else {
+    struct statvfs about{};
+    if (::statvfs(somewhere.c_str(), &about) == 0) {
+      const std::uint64_t free = static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
+      missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
+    }
+  }
+  auto given_up = make_room(files, options_.soft_cap, missing);
+  const bool trouble_now = !given_up || *given_up > 0;
+  if (trouble_now && !std::exchange(room_troubled_, true) && callbacks_.on_trouble) {
+    std::string text = given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space",
+                                              somewhere.string(), *given_up)
+                                : given_up.error().message;
+    post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
+  }
+  if (missing == 0) room_troubled_ = false;
+}
+
+void FileWatch::work() {
+  BootTime next_pass{}, next_look = system_clock().now().boot + options_.blind_scan;
+  bool more = false;
+  for (;;) {
+    const BootTime now = system_clock().now().boot;
+    // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes us fifty times.
+    const bool listen = now >= next_pass;
+    BootTime until = next_look;
+    bool scan_waits = false;
+    for (const RunPtr& run : all_runs()) {
+      if (run->checkpoints && run->scan_due) {
+        until = std::min(until, run->scan_at);
+        scan_waits = scan_waits || now >= run->scan_at;
+      }
+    }
+    if (!listen) until = std::min(until, next_pass);
+    const Duration wait = more ? Duration{} : std::max<Duration>(Duration{}, until - now);
+    pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {inotify_.fd(), POLLIN, 0}};
+    const timespec timeout{wait / std::chrono::seconds(1), (wait % std::chrono::seconds(1)).count()};
+    (void)::ppoll(fds, listen ? 2 : 1, &timeout, nullptr);
+
+    std::vector<std::function<void()>> tasks;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_) return;
+      tasks.swap(tasks_);
+    }
+    if ((fds[0].revents & POLLIN) != 0) {
+      std::uint64_t count = 0;
+      (void)!::read(wake_fd_.get(), &count, sizeof count);
+    }
+    for (const auto& task : tasks) task();
+    const bool events = listen && (fds[1].revents & POLLIN) != 0;
+    if (events) inotify_.drain([this](Inotify::Owner owner, std::string_view name) { changed(owner, name); });
+
+    const BootTime then = system_clock().now().boot;
+    const bool look = then >= next_look;
+    if (look) {
+      look_blindly();
+      next_look = then + options_.blind_scan;
+    }
+    if (!tasks.empty() || events || look || more || scan_waits) {
+      more = pass(then);
+      if (!more) next_pass = then + options_.coalesce;
+    }
+  }
+}
+
+}  // namespace muster::agent
