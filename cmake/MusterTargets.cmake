@@ -17,7 +17,8 @@ if(MUSTER_SANITIZE)
   # GCC 12 reports false maybe-uninitialized and the like under sanitizers.
   target_compile_options(muster_warnings INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
 else()
-  target_compile_options(muster_warnings INTERFACE -Wno-restrict)  # GCC 12: false alarms in std::string
+  # GCC 12: false alarms in std::string and std::optional
+  target_compile_options(muster_warnings INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 add_compile_options($<$<CONFIG:Release>:-fno-plt>)
 
