@@ -1,11 +1,43 @@
 // The `muster` binary: wiring only. Verbs live in client/commands, a file each.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "client/commands/commands.h"
 #include "common/base/version.h"
+
+namespace {
+
+// What CLI11 says, as a sentence that names the verb and where to look.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv) {
+  const CLI::App* command = &app;
+  std::string verb = "muster";
+  for (auto chosen = command->get_subcommands(); !chosen.empty(); chosen = command->get_subcommands()) {
+    command = chosen.front();
+    verb += " " + command->get_name();
+  }
+  const std::string see = fmt::format("see '{} --help'", verb);
+  if (error.get_name() == "RequiredError" && !command->get_subcommands([](const CLI::App* each) { return !each->get_name().empty(); }).empty()) {
+    std::vector<std::string> verbs;
+    for (const CLI::App* each : command->get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(each->get_name());
+    const std::string list = fmt::format("{}", fmt::join(verbs, ", "));
+    // The first word behind the verbs that were understood is what was meant as one.
+    int at = 1;
+    for (const CLI::App* level = &app; level != command; level = level->get_subcommands().front()) {
+      while (at < argc && level->get_subcommands().front()->get_name() != argv[at]) ++at;
+      ++at;
+    }
+    if (at < argc && argv[at][0] != '-') return fmt::format("'{}' is no verb of '{}'; there are: {}; {}", argv[at], verb, list, see);
+    return fmt::format("'{}' wants a verb: {}; {}", verb, list, see);
+  }
+  return fmt::format("{}: {}; {}", verb, error.what(), see);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace muster::client;
@@ -36,7 +68,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "muster: {}; see 'muster --help'\n", error.what());
+    fmt::print(stderr, "muster: {}\n", usage_text(app, error, argc, argv));
     return kUsage;
   }
   return exit;

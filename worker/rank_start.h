@@ -30,13 +30,15 @@ struct StartContext {
   pid_t worker = 0;
   int null_fd = -1;
   int report_fd = -1;
-  int cgroup_procs_fd = -1;  // -1: none
+  int cgroup_dir_fd = -1;    // -1: none
+  int cgroup_procs_fd = -1;  // with it, for kernels that cannot make a child in a group
 };
 
 // Common environment, the rank's over it, the cookie over both; of a name that comes twice the later one. Pointers into `launch` and `cookie`.
 std::vector<const char*> environment_of(const rundir::v1::Launch& launch, const rundir::v1::RankLaunch& rank, const std::string& cookie);
 
-// Returns in the worker only. Errors: the fork itself.
+// Returns in the worker only. A rank is made inside the cgroup (clone3) where the kernel can: joining it later waits for an RCU grace period,
+// 5 to 13 ms for the first of an attempt (tests/bench/RESULTS.md). Errors: the fork itself.
 Result<pid_t> start_rank(const StartContext& context, std::uint32_t index);
 
 // "executing '/x': No such file or directory".

@@ -131,6 +131,7 @@ void Supervisor::start_ranks() {
                              .worker = ::getpid(),
                              .null_fd = null_.get(),
                              .report_fd = write_end.get(),
+                             .cgroup_dir_fd = cgroup_ ? cgroup_->dir_fd() : -1,
                              .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
   std::optional<std::pair<std::uint32_t, Error>> failure;
   for (int index = 0; index < launch_.ranks_size() && !failure; ++index) {

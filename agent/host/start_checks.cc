@@ -99,7 +99,7 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
         return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
       if (::stat(rank.cwd().c_str(), &info) != 0) {
         return launch_failure(
-            fmt::format("starting rank {}: working directory '{}': {}; is it on a file system that this node sees?", rank.rank(), rank.cwd(), text_of(errno)));
+            fmt::format("starting rank {}: working directory '{}': {} (is it on a file system that this node sees?)", rank.rank(), rank.cwd(), text_of(errno)));
       }
       if (!S_ISDIR(info.st_mode)) return launch_failure(fmt::format("starting rank {}: working directory '{}' is not a directory", rank.rank(), rank.cwd()));
     }
@@ -107,7 +107,7 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
     if (::stat(path.c_str(), &info) != 0) {
       return launch_failure(
-          fmt::format("starting rank {}: script '{}': {}; is it on a file system that this node sees?", rank.rank(), path.string(), text_of(errno)));
+          fmt::format("starting rank {}: script '{}': {} (is it on a file system that this node sees?)", rank.rank(), path.string(), text_of(errno)));
     }
   }
   return std::nullopt;

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 
 #include "client/commands/local_paths.h"
 #include "common/rpc/channel.h"
@@ -40,6 +44,18 @@ void Session::prepare(grpc::ClientContext& context, std::optional<std::chrono::m
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + *deadline);
 }
 
+namespace {
+
+// gRPC tells it in layers ("failed to connect to all addresses; last error: UNKNOWN: unix:/x: Permission denied"): the innermost is the cause.
+std::string innermost(const std::string& message) {
+  constexpr std::string_view kMark = "last error: ";
+  if (message.find(kMark) == std::string::npos) return message;
+  const std::size_t at = message.rfind(": ");
+  return at == std::string::npos ? message : message.substr(at + 2);
+}
+
+}  // namespace
+
 Result<Session> Context::connect() const {
   rpc::Endpoint endpoint;
   const bool is_address = controller.starts_with("unix:") || (!controller.empty() && controller.find('/') == std::string::npos && controller.find(':') != std::string::npos);
@@ -57,6 +73,9 @@ Result<Session> Context::connect() const {
     if (!loaded) {
       if (loaded.error().code == ErrorCode::NotFound) {
         return fail(ErrorCode::Unreachable, fmt::format("finding a controller: there is no endpoint file '{}'; start a private cluster with 'muster local up', or name one with --controller", path));
+      }
+      if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
+        return fail(ErrorCode::NotAllowed, fmt::format("finding a controller: the endpoint file '{}' is not yours to read; this is another user's private cluster, 'muster local up' starts one of your own", path));
       }
       return fail(std::move(loaded.error()));
     }
@@ -79,7 +98,11 @@ int report(const Context& context, const Error& error) {
 
 Error to_error(const Session& session, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, status.error_message())};
+    const std::string cause = innermost(status.error_message());
+    if (session.where.starts_with("unix:") && cause == "Permission denied") {
+      return {ErrorCode::NotAllowed, fmt::format("calling the controller at '{}': the socket is not yours; only the user who runs this cluster may use it", session.where)};
+    }
+    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, cause)};
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': no answer in time; it may be overloaded or cut off; jobs go on without it", session.where)};
@@ -107,6 +130,12 @@ Result<std::chrono::milliseconds> parse_timeout(const std::string& text) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
 }
 
-void add_output_option(CLI::App& command, std::string& into) { command.add_option("-o,--output", into, "table, wide, json, jsonl, yaml or name")->envname("MUSTER_OUTPUT")->capture_default_str(); }
+void add_output_option(CLI::App& command, std::string& into, render::Names names) {
+  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not meant.
+  CLI::Option* option = command.add_option("-o,--output", into, names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name" : "table, wide, json, jsonl or yaml");
+  const char* set = std::getenv("MUSTER_OUTPUT");
+  if (names == render::Names::Yes || set == nullptr || std::string_view(set) != "name") option->envname("MUSTER_OUTPUT");
+  option->capture_default_str();
+}
 
 }  // namespace muster::client

@@ -57,6 +57,6 @@ Error to_error(const Session& session, const grpc::Status& status);
 Result<std::chrono::milliseconds> parse_timeout(const std::string& text);
 
 // Adds `-o/--output` to a command.
-void add_output_option(CLI::App& command, std::string& into);
+void add_output_option(CLI::App& command, std::string& into, render::Names names = render::Names::Yes);
 
 }  // namespace muster::client

@@ -17,7 +17,7 @@ struct Options {
 };
 
 int env(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output);
+  const auto format = render::parse_format(options.output, render::Names::No);
   if (!format) return report(context, format.error());
   auto session = context.connect();
   if (!session) return report(context, session.error());
@@ -45,7 +45,7 @@ void add_env(CLI::App& app, Context& context, int& exit) {
   command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
   command->add_option("-r,--rank", options->rank, "global rank")->required();
   command->add_option("--attempt", options->attempt, "attempt number (default: the current one)");
-  add_output_option(*command, options->output);
+  add_output_option(*command, options->output, render::Names::No);
   command->callback([&context, &exit, options] { exit = env(context, *options); });
 }
 

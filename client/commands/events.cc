@@ -19,7 +19,7 @@ struct Options {
 };
 
 int events(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output);
+  const auto format = render::parse_format(options.output, render::Names::No);
   if (!format) return report(context, format.error());
   std::optional<std::chrono::milliseconds> timeout;
   if (!options.timeout.empty()) {
@@ -89,7 +89,7 @@ int events(const Context& context, const Options& options) {
     if (!options.follow && event.index() >= last) done = true;
     if (done && request.job().empty()) break;
   }
-  call.TryCancel();
+  if (done) call.TryCancel();
   const auto status = stream->Finish();
   if (done || status.ok() || interrupt.interrupted()) return kOk;
   if (interrupt.timed_out()) return options.follow ? kTimedOut : kOk;
@@ -105,7 +105,7 @@ void add_events(CLI::App& app, Context& context, int& exit) {
   command->add_flag("-f,--follow", options->follow, "go on with what comes; ends with the job");
   command->add_option("--from", options->from, "only events behind this journal index");
   command->add_option("--timeout", options->timeout, "at most this long (exit 4 with -f)");
-  add_output_option(*command, options->output);
+  add_output_option(*command, options->output, render::Names::No);
   command->callback([&context, &exit, options] { exit = events(context, *options); });
 }
 

@@ -25,7 +25,7 @@ std::filesystem::path dir_of(const Options& options) {
 }
 
 // Clients look at the default place; elsewhere they must be told.
-std::string hint(const Options& options) { return options.dir.empty() ? "" : fmt::format("; tell clients: export MUSTER_CONTROLLER={}", local_endpoint(dir_of(options)).string()); }
+std::string hint(const Options& options) { return dir_of(options) == default_local_dir() ? "" : fmt::format("; tell clients: export MUSTER_CONTROLLER={}", local_endpoint(dir_of(options)).string()); }
 
 int up(Context& context, const Options& options) {
   const auto timeout = parse_timeout(options.timeout);

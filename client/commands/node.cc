@@ -107,6 +107,10 @@ int show(const Context& context, const Options& options) {
   request.set_name(options.node);
   v1::GetNodeResponse response;
   if (const auto status = session->nodes->GetNode(&call, request, &response); !status.ok()) return report(context, *session, status);
+  if (*format == render::Format::Name) {
+    fmt::print("{}\n", response.node().name());
+    return kOk;
+  }
   if (*format != render::Format::Table && *format != render::Format::Wide) {
     fmt::print("{}", render::document(response.node(), "Node", *format));
     return kOk;

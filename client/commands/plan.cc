@@ -20,7 +20,7 @@ struct Options {
 };
 
 int plan(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output);
+  const auto format = render::parse_format(options.output, render::Names::No);
   if (!format) return report(context, format.error());
   auto spec = load_spec(options.spec);
   if (!spec) return report(context, spec.error());
@@ -67,7 +67,7 @@ void add_plan(CLI::App& app, Context& context, int& exit) {
   command->add_option("--env", options->spec.env, "NAME=VALUE over runtime.env");
   command->add_option("-r,--rank", options->ranks, "show this rank (may be given again)");
   command->add_flag("--all-ranks", options->all_ranks, "show every rank");
-  add_output_option(*command, options->output);
+  add_output_option(*command, options->output, render::Names::No);
   command->callback([&context, &exit, options] { exit = plan(context, *options); });
 }
 

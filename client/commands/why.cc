@@ -20,12 +20,20 @@ int why(const Context& context, const std::string& job, const std::string& outpu
   request.set_job(job);
   v1::ExplainJobResponse response;
   if (const auto status = session->jobs->ExplainJob(&call, request, &response); !status.ok()) return report(context, *session, status);
+  if (*format == render::Format::Name) {
+    fmt::print("{}\n", response.job_id());
+    return kOk;
+  }
   if (*format != render::Format::Table && *format != render::Format::Wide) {
     fmt::print("{}", render::document(response, "Explanation", *format));
     return kOk;
   }
   fmt::print("{}\n", context.out.paint(render::phase_tint(response.phase()), render::phase_text(response.phase())));
-  for (const auto& line : response.lines()) fmt::print("  {}\n", render::printable(line));
+  const std::string phase = render::phase_text(response.phase());
+  for (const auto& line : response.lines()) {  // the phase stands above already
+    if (line == phase) continue;
+    fmt::print("  {}\n", render::printable(line.starts_with(phase + ": ") ? line.substr(phase.size() + 2) : line));
+  }
   return kOk;
 }
 

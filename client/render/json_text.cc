@@ -123,14 +123,14 @@ std::string dump(const Json& value, int indent) { return value.dump(indent, ' ',
 
 }  // namespace
 
-Result<Format> parse_format(std::string_view text) {
+Result<Format> parse_format(std::string_view text, Names names) {
   if (text == "table") return Format::Table;
   if (text == "wide") return Format::Wide;
   if (text == "json") return Format::Json;
   if (text == "jsonl") return Format::Jsonl;
   if (text == "yaml") return Format::Yaml;
-  if (text == "name") return Format::Name;
-  return fail(ErrorCode::InvalidArgument, fmt::format("output format '{}': not known; use table, wide, json, jsonl, yaml or name", text));
+  if (text == "name" && names == Names::Yes) return Format::Name;
+  return fail(ErrorCode::InvalidArgument, fmt::format("output format '{}': not offered here; use table, wide, json, jsonl{}", text, names == Names::Yes ? ", yaml or name" : " or yaml"));
 }
 
 nlohmann::ordered_json to_json(const Message& message) { return message_json(message); }

@@ -15,7 +15,8 @@ namespace muster::render {
 
 enum class Format : std::uint8_t { Table, Wide, Json, Jsonl, Yaml, Name };
 // "table|wide|json|jsonl|yaml|name".
-Result<Format> parse_format(std::string_view text);
+enum class Names : std::uint8_t { Yes, No };  // No: what is shown has no name to print
+Result<Format> parse_format(std::string_view text, Names names = Names::Yes);
 
 nlohmann::ordered_json to_json(const google::protobuf::Message& message);
 // One object; for Json and Jsonl (one line) and Yaml.

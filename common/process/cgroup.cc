@@ -87,10 +87,11 @@ Result<std::filesystem::path> own_cgroup() {
 Result<Cgroup> Cgroup::make(const std::filesystem::path& path) {
   if (!is_cgroup2(path.parent_path())) return fail(ErrorCode::NotFound, "making cgroup '" + path.string() + "': its parent is no cgroup v2 directory");
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failed("making", path, errno);
+  io::UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   io::UniqueFd procs(::open((path / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   io::UniqueFd events(::open((path / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!procs || !events) return failed("opening", path, errno);
-  return Cgroup(path, std::move(procs), std::move(events));
+  if (!dir || !procs || !events) return failed("opening", path, errno);
+  return Cgroup(path, std::move(dir), std::move(procs), std::move(events));
 }
 
 Result<void> Cgroup::add(pid_t pid) const {

@@ -26,6 +26,8 @@ class Cgroup {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // Open for writing "0" by a child between fork and exec: that puts the writer in.
   [[nodiscard]] int procs_fd() const { return procs_.get(); }
+  // The directory: what clone3 takes to make a child right in the group.
+  [[nodiscard]] int dir_fd() const { return dir_.get(); }
   // Readable as POLLPRI when `populated` changes.
   [[nodiscard]] int events_fd() const { return events_.get(); }
   Result<void> add(pid_t pid) const;
@@ -39,8 +41,10 @@ class Cgroup {
   Result<void> remove() const;
 
  private:
-  Cgroup(std::filesystem::path path, io::UniqueFd procs, io::UniqueFd events) : path_(std::move(path)), procs_(std::move(procs)), events_(std::move(events)) {}
+  Cgroup(std::filesystem::path path, io::UniqueFd dir, io::UniqueFd procs, io::UniqueFd events)
+      : path_(std::move(path)), dir_(std::move(dir)), procs_(std::move(procs)), events_(std::move(events)) {}
   std::filesystem::path path_;
+  io::UniqueFd dir_;
   io::UniqueFd procs_;
   io::UniqueFd events_;
 };

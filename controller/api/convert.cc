@@ -164,16 +164,14 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   *shown.mutable_submitted_at() = to_v1(job.submitted_at);
   if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
   shown.set_attempt(job.attempts.empty() ? 0 : job.attempts.back().number.value);
-  std::uint32_t restarts = 0;
   for (std::size_t i = 0; i < job.attempts.size(); ++i) {
     const core::AttemptRecord& attempt = job.attempts[i];
     const bool broke = attempt.broke_at && !attempt.cancelled;
-    restarts += broke ? 1 : 0;
     if (detail == Detail::Full || i + 1 == job.attempts.size()) *shown.add_attempts() = attempt_to_v1(attempt, job.spec, out);
     if (detail == Detail::Full && broke) *shown.add_incidents() = incident_of(job, i);
     if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   }
-  shown.set_restarts(restarts);
+  shown.set_restarts(shown.attempt() > 1 ? shown.attempt() - 1 : 0);
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();   // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);

@@ -40,7 +40,7 @@ TEST(StartChecks, MissingScriptAndDirectory) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(refusal->text,
-            "starting rank 5: script '" + (dir.path() / "train.py").string() + "': No such file or directory; is it on a file system that this node sees?");
+            "starting rank 5: script '" + (dir.path() / "train.py").string() + "': No such file or directory (is it on a file system that this node sees?)");
   dir.write("train.py", "");
   EXPECT_FALSE(check_files(command(dir.path().string(), {"python3", "train.py"})));
   refusal = check_files(command((dir.path() / "none").string(), {"true"}));

@@ -1,0 +1,480 @@
+#!/usr/bin/python3
+"""What bad input gets: one clear sentence, the right exit code, nothing lost, and a cluster that works afterwards.
+
+Every sentence is in tests/golden/errors.txt.  Run:  /usr/bin/python3 tests/integration/bad_input_test.py [--rewrite] [-v] [CASE]
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import private
+from golden import Golden
+from private import Private
+
+HEAD = """# What people are told when something is wrong: what happened, to which thing, what would help. Reviewed as text.
+# Written by tests/integration/bad_input_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
+"""
+GOLDEN = Golden(os.path.join(private.ROOT, "tests/golden/errors.txt"), HEAD, "--rewrite" in sys.argv)
+
+TRUE = 'name: {name}\nengine: command\nlaunch: {{run: "true"}}\nresources: {{devices: 1, type: cpu}}\n'
+
+TEN_MISTAKES = """\
+name: Bad Name
+engine: torch
+lunch: {script: train.py}
+launch:
+  script: train.py
+  per: node
+  args: "--load ${resume.dirr}"
+resources:
+  nodes: none
+  devices: -4
+runtime:
+  env: {RANK: 3}
+recovery:
+  max_restarts: many
+  window: soon
+schedule: {priority: 7000000000}
+"""
+
+
+def replaced(cluster, text):
+    for path in sorted({cluster.dir, os.path.realpath(cluster.dir)}, key=len, reverse=True):
+        text = text.replace(path, "<dir>")
+    text = re.sub(r"\b[0-9a-z]{13}\b(?<=[0-9][0-9a-z]{12}|[0-9a-z]{13})", lambda m: "<job>" if re.search(r"[0-9]", m[0]) and re.search(r"[a-z]", m[0]) else m[0], text)
+    text = re.sub(r"\b[0-9a-f]{16}\b", "<cluster>", re.sub(r"\b[0-9a-f]{32}\b", "<instance>", text))
+    text = re.sub(r"\b(port|localhost:|127\.0\.0\.1:) ?\d+", lambda m: m[0].rstrip("0123456789") + "<port>", text)
+    text = re.sub(r"\b\d+(\.\d+)?(ms|s|m\d\ds) ago", "<age> ago", text)
+    text = re.sub(r"\b\d+ MiB free", "<n> MiB free", text)
+    return text
+
+
+def last_log_line(text):
+    """A daemon's last complaint without time and place."""
+    lines = [line for line in text.strip().split("\n") if re.search(r"\b(error|warn|warning|critical)\b|^muster-", line, re.IGNORECASE)]
+    line = lines[-1] if lines else text.strip().split("\n")[-1]
+    return re.sub(r"^\S*\d\d:\d\d:\d\d\S*\s+(\w+ +[\w-]+\[\d+\] )?", "", line)
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def said(self, cluster, title, done, code):
+        self.assertEqual(done.code, code, str(done))
+        text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
+        GOLDEN.check(self, title, replaced(cluster, text))
+
+    def daemon_said(self, cluster, title, daemon, code):
+        got, text = daemon.ended()
+        self.assertEqual(got, code, text)
+        GOLDEN.check(self, title, replaced(cluster, f"exit {code}\n{last_log_line(text)}"))
+
+
+class OneCluster(Case):
+    """A controller and two nodes with two devices each; after every test a small job still runs to its end."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Private()
+        try:
+            cls.cluster.controller()
+            cls.cluster.agent("n0")
+            cls.cluster.agent("n1")
+        except BaseException:
+            cls.cluster.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+
+    def tearDown(self):
+        self.cluster.trivial()
+
+    def jobs(self):
+        return json.loads(self.cluster.muster("ps", "-a", "-o", "json", code=0).out)["items"]
+
+    def test_ten_mistakes(self):
+        before = len(self.jobs())
+        path = self.cluster.spec(TEN_MISTAKES, "ten.yaml")
+        done = self.cluster.muster("run", path)
+        self.said(self.cluster, "ten mistakes in one spec", done, 64)
+        places = re.findall(r"^.*ten\.yaml:(\d+):(\d+): .+$", done.err, re.MULTILINE)
+        self.assertEqual(len(places), 10, done.err)
+        self.assertEqual(places, sorted(places, key=lambda place: (int(place[0]), int(place[1]))), "in the order of the file")
+        self.assertEqual(self.cluster.muster("validate", path, code=64).err, done.err)
+        self.assertEqual(len(self.jobs()), before, "nothing was submitted")
+
+    def test_spec_files(self):
+        self.said(self.cluster, "no such spec file", self.cluster.muster("run", self.cluster.path("none.yaml")), 64)
+        self.said(self.cluster, "spec file is a directory", self.cluster.muster("run", self.cluster.dir), 64)
+        self.said(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
+        self.said(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
+
+    def test_never_satisfiable(self):
+        before = len(self.jobs())
+        spec = TRUE.format(name="large")
+        for title, more in (("more nodes than there are", "resources.nodes=3"), ("more devices than a node has", "resources.devices=16"), ("another type of device", "resources.type=ascend"),
+                            ("a device index that is not there", "resources.devices=[0,7]"), ("a host that is not there", "resources.hosts=[n0,n9]")):
+            with self.subTest(title):
+                extra = ["--set", "resources.nodes=2"] if "hosts" in more else []
+                done = self.cluster.muster("run", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
+                self.said(self.cluster, "never satisfiable: " + title, done, 2)
+        self.assertEqual(len(self.jobs()), before, "nothing was submitted")
+
+    def test_script_that_is_not_there(self):
+        spec = "name: no-script\nengine: torch\nlaunch: {script: none.py}\nresources: {devices: 1, type: cpu}\n"
+        done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-script.yaml"), "--timeout", "60s")
+        self.said(self.cluster, "a script that does not exist", done, 1)
+        self.said(self.cluster, "a script that does not exist: why", self.cluster.muster("why", "no-script"), 0)
+
+    def test_program_that_is_not_there(self):
+        spec = "name: no-program\nengine: command\nlaunch: {run: no-such-program --x}\nresources: {devices: 1, type: cpu}\n"
+        done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-program.yaml"), "--timeout", "60s")
+        self.said(self.cluster, "a program that does not exist", done, 1)
+
+    def test_unknown_job(self):
+        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["ckpt", "ls"], ["env", "--rank", "0"]):
+            with self.subTest(verb[0]):
+                done = self.cluster.muster(*verb, "nothing")
+                self.said(self.cluster, f"unknown job: {verb[0]}", done, 10)
+        self.said(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
+        self.said(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
+        self.said(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
+
+    def test_name_taken_and_cancel_twice(self):
+        with self.cluster.gate("taken") as gate:
+            spec = f"name: taken\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
+            first = self.cluster.submit(spec)
+            self.said(self.cluster, "a name taken by a live job", self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")), 12)
+            self.said(self.cluster, "declaring a living node dead", self.cluster.muster("node", "declare-dead", json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0]["nodes"][0]["node"]), 12)
+            self.cluster.muster("cancel", "taken", code=0)
+            self.cluster.muster("wait", first, code=3)
+            again = self.cluster.muster("cancel", first)
+            self.said(self.cluster, "a cancelled job cancelled again", again, 12)
+            self.assertEqual(self.cluster.muster("wait", first).code, 3, "still cancelled")
+            second = self.cluster.submit(spec)  # the name is free again
+            self.assertNotEqual(first, second)
+            gate.open()
+            self.cluster.muster("wait", second, code=0)
+
+    def test_ambiguous_prefix(self):
+        self.cluster.trivial()
+        self.cluster.trivial()
+        ids = sorted(job["id"] for job in self.jobs())
+        common = os.path.commonprefix(ids[-2:])
+        self.assertTrue(common, ids)
+        done = self.cluster.muster("show", common)
+        self.assertEqual(done.code, 12, str(done))
+        self.assertIn("the prefix is ambiguous", done.err)
+        self.assertEqual(self.cluster.muster("show", ids[-1], "-o", "name", code=0).out.strip(), ids[-1])
+        one_more = ids[-1][: len(common) + 1]
+        self.assertEqual(self.cluster.muster("show", one_more, "-o", "name", code=0).out.strip(), ids[-1], "unique prefix")
+
+    def test_usage(self):
+        path = self.cluster.spec(TRUE.format(name="usage"), "usage.yaml")
+        for title, args in (("no verb", []), ("unknown verb", ["rum"]), ("unknown option", ["ps", "--al"]), ("no job given", ["show"]), ("unknown output format", ["ps", "-o", "xml"]),
+                            ("a time-out that is none", ["wait", "x", "--timeout", "soon"]), ("ranks that are none", ["logs", "x", "--rank", "a-b"]), ("an expression that is none", ["logs", "x", "--grep", "("]),
+                            ("--set without a value", ["run", path, "--set", "resources.nodes"]), ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
+                            ("wait for something else", ["wait", "x", "--for", "lunch"])):
+            with self.subTest(title):
+                done = self.cluster.muster(*args)
+                self.said(self.cluster, "usage: " + title, done, 64)
+
+    def test_second_agent_with_one_name(self):
+        second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
+        second.wait_for("another agent with this name")
+        complaint = [line for line in second.said().split("\n") if "another agent with this name" in line][0]
+        GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
+        self.cluster.trivial()
+        second.stop()
+
+    def test_second_agent_on_one_state_directory(self):
+        second = self.cluster.agent("n0", wait=False)
+        self.daemon_said(self.cluster, "a second agent on one state directory", second, 12)
+
+    def test_second_controller_on_one_state_directory(self):
+        other = Private()
+        try:
+            daemon = other.controller(state=self.cluster.path("controller"), wait=False)
+            got, text = daemon.ended()
+            self.assertEqual(got, 70, text)
+            GOLDEN.check(self, "a second controller on one state directory", replaced(self.cluster, f"exit {got}\n{last_log_line(text)}"))
+        finally:
+            other.close()
+
+    def test_another_clusters_agent(self):
+        with Private() as other:
+            other.controller()
+            agent = other.agent("n7")
+            agent.stop()
+            stranger = self.cluster.agent("n7", state=other.path("agent-n7"), wait=False)
+            self.daemon_said(self.cluster, "another cluster's agent", stranger, 70)
+            self.assertNotIn("n7", self.cluster.muster("node", "ls", "-o", "name", code=0).out.split())
+
+    def test_another_users_hand(self):
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            print("skipped: another user's hand needs root and setpriv", file=sys.stderr)
+            self.skipTest("needs root and setpriv")
+        before = len(self.jobs())
+        binary = self.cluster.path("binary")
+        shutil.copy(self.cluster.command()[0], binary)
+        os.chmod(binary, 0o755)
+        os.chmod(self.cluster.dir, 0o755)
+        spec = self.cluster.spec(TRUE.format(name="hand"), "hand.yaml")
+        try:
+            for title, controller in (("through the socket", "unix:" + self.cluster.path("s")), ("through the endpoint file", self.cluster.endpoint)):
+                command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "--controller", controller, "run", "-d", spec]
+                done = subprocess.run(command, env=self.cluster.env, capture_output=True, text=True, timeout=60, cwd="/")
+                with self.subTest(title):
+                    self.said(self.cluster, "another user's hand: " + title, private.Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
+        finally:
+            os.chmod(self.cluster.dir, 0o700)
+        self.assertEqual(len(self.jobs()), before, "nothing was submitted")
+
+    def test_old_and_new_releases(self):
+        import grpc
+
+        classes = self.cluster.path("classes")
+        os.mkdir(classes)
+        sys.path.insert(0, classes)
+        try:
+            protos = sorted(glob.glob(os.path.join(private.ROOT, "proto/muster/v1/*.proto")))
+            private.compile_protos(classes, *protos, includes=[os.path.join(private.ROOT, "proto")])
+            from muster.v1 import agent_service_pb2, job_service_pb2
+
+            with grpc.insecure_channel("unix:" + self.cluster.path("s")) as channel:
+                # A method of a release to come.
+                call = channel.unary_unary("/muster.v1.JobService/PauseJob")
+                with self.assertRaises(grpc.RpcError) as refused:
+                    call(b"", timeout=30)
+                self.assertEqual(refused.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+                # A field of a release to come is passed over: field 999, "later".
+                get = channel.unary_unary("/muster.v1.JobService/ListJobs", response_deserializer=job_service_pb2.ListJobsResponse.FromString)
+                get(b"\xba\x3e\x05later", timeout=30)
+                # Bytes that are no message at all.
+                with self.assertRaises(grpc.RpcError) as refused:
+                    get(b"\xff\xff\xff", timeout=30)
+                self.assertIn(refused.exception.code(), (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT))
+                # A spec over the API is checked again: YAML is not the only door.
+                submit = channel.unary_unary("/muster.v1.JobService/SubmitJob", request_serializer=job_service_pb2.SubmitJobRequest.SerializeToString, response_deserializer=job_service_pb2.SubmitJobResponse.FromString)
+                with self.assertRaises(grpc.RpcError) as refused:
+                    submit(job_service_pb2.SubmitJobRequest(), timeout=30)
+                self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+                GOLDEN.check(self, "an empty spec over the API", refused.exception.details())
+                # Agents that have no protocol, or no cluster, in common with this controller.
+                connect = channel.stream_stream("/muster.v1.AgentService/Connect", request_serializer=agent_service_pb2.ConnectRequest.SerializeToString, response_deserializer=agent_service_pb2.ConnectResponse.FromString)
+                sound = dict(protocol_min=1, protocol_max=1, version="9.9.9", node="n8", instance="0" * 32, boot_id="b")
+                for title, change in (("a newer agent", dict(protocol_min=99, protocol_max=99)), ("an agent of before the first release", dict(protocol_min=0, protocol_max=0)),
+                                      ("an agent of another cluster", dict(cluster_id="0123456789abcdef")), ("an agent that has seen a later epoch", dict(highest_epoch=1000)),
+                                      ("an agent without a name", dict(node=""))):
+                    with self.subTest(title):
+                        hello = agent_service_pb2.ConnectRequest(hello=agent_service_pb2.Hello(**{**sound, **change}))
+                        with self.assertRaises(grpc.RpcError) as refused:
+                            list(connect(iter([hello]), timeout=30))
+                        GOLDEN.check(self, "on the agents' stream: " + title, replaced(self.cluster, f"{refused.exception.code().name}: {refused.exception.details()}"))
+        finally:
+            sys.path.remove(classes)
+        self.assertEqual(sorted(self.cluster.muster("node", "ls", "-o", "name", code=0).out.split()), ["n0", "n1"])
+
+
+class NoNode(Case):
+    def test_waits_for_a_node(self):
+        with Private() as cluster:
+            cluster.controller()
+            job = cluster.submit(TRUE.format(name="early"))
+            self.said(cluster, "no node registered: why", cluster.muster("why", "early"), 0)
+            self.said(cluster, "no node registered: node ls", cluster.muster("node", "ls"), 0)
+            self.said(cluster, "no node registered: wait with a time-out", cluster.muster("wait", "early", "--timeout", "50ms"), 4)
+            cluster.agent("n0")
+            cluster.muster("wait", job, code=0)
+
+    def test_no_room_now(self):
+        with Private() as cluster, cluster.gate() as gate:
+            cluster.controller()
+            cluster.agent("n0")
+            held = cluster.submit(f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n")
+            next_one = cluster.submit(TRUE.format(name="second"))
+            self.said(cluster, "all devices busy: why", cluster.muster("why", "second"), 0)
+            gate.open(2)
+            cluster.muster("wait", held, code=0)
+            cluster.muster("wait", next_one, code=0)
+
+
+class Unreachable(Case):
+    def test_nobody_there(self):
+        with Private() as cluster:
+            self.said(cluster, "no endpoint file", cluster.muster("ps"), 13)
+            self.said(cluster, "no socket", cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"), 13)
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))  # bound, nobody listens: refused
+                done = cluster.muster("--controller", "127.0.0.1:%d" % taken.getsockname()[1], "ps")
+                self.said(cluster, "nobody listens", done, 13)
+            self.said(cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64)
+            cluster.write("endpoint", "{}")
+            self.said(cluster, "not an endpoint file", cluster.muster("ps"), 64)
+            os.unlink(cluster.endpoint)
+            self.said(cluster, "run without a controller", cluster.muster("run", cluster.spec(TRUE.format(name="x"), "x.yaml")), 13)
+            self.said(cluster, "local status without a cluster", cluster.muster("local", "status", "--state-dir", cluster.path("none")), 10)
+            self.said(cluster, "local down without a cluster", cluster.muster("local", "down", "--state-dir", cluster.path("none")), 10)
+
+    def test_controller_gone_and_back(self):
+        with Private() as cluster:
+            daemon = cluster.controller()
+            cluster.agent("n0")
+            name = cluster.trivial()
+            daemon.stop(signal.SIGKILL)
+            self.said(cluster, "the controller was killed", cluster.muster("ps"), 13)
+            cluster.controller()
+            cluster.muster("show", name, code=0)  # nothing lost
+            cluster.trivial()
+
+
+class Token(Case):
+    def test_tokens(self):
+        with Private() as cluster:
+            token = cluster.path("token")
+            daemon = cluster.controller("--token-file", token, listen="127.0.0.1:0")
+            cluster.agent("n0")
+            with open(cluster.endpoint, encoding="utf-8") as file:
+                address = json.load(file)["address"]
+            cluster.trivial()
+            self.said(cluster, "no token", cluster.muster("--controller", address, "ps"), 11)
+            wrong = cluster.write("wrong", "0" * 64 + "\n", 0o600)
+            self.said(cluster, "a wrong token", cluster.muster("--controller", address, "--token-file", wrong, "ps"), 11)
+            self.said(cluster, "a token file that is not there", cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"), 10)
+            os.chmod(token, 0o644)
+            self.said(cluster, "a token file that others may read", cluster.muster("--controller", address, "--token-file", token, "ps"), 11)
+            self.said(cluster, "a token file that others may read, by the endpoint file", cluster.muster("ps"), 11)
+            daemon.stop()
+            again = cluster.controller("--token-file", token, listen=address, wait=False)
+            self.daemon_said(cluster, "a controller whose token file others may read", again, 70)
+            os.chmod(token, 0o600)
+            cluster.controller("--token-file", token, listen=address)
+            cluster.trivial()
+
+    def test_open_address(self):
+        with Private() as cluster:
+            daemon = cluster.controller(listen="0.0.0.0:0", wait=False)
+            self.daemon_said(cluster, "listening on an address that others reach", daemon, 64)
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))
+                taken.listen(1)
+                daemon = cluster.controller(listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False)
+                self.daemon_said(cluster, "listening on a port that is taken", daemon, 70)
+
+
+class Ports(Case):
+    def test_taken_port(self):
+        with Private() as cluster, socket.socket() as busy:
+            # Two neighbouring ports: the first taken by us, the second free.
+            for _ in range(100):
+                busy.bind(("127.0.0.1", 0))
+                port = busy.getsockname()[1]
+                with socket.socket() as other:
+                    try:
+                        other.bind(("127.0.0.1", port + 1))
+                        break
+                    except OSError:
+                        pass
+                busy.close()
+                busy.__init__()
+            busy.listen(1)
+            cluster.controller("--port-range", f"{port}-{port + 1}")
+            cluster.agent("n0")
+            spec = 'name: ports\nengine: torch\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n'
+            job = cluster.submit(spec)
+            code = cluster.muster("wait", job, "--timeout", "60s").code
+            events = [json.loads(line) for line in cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()]
+            told = [event["text"] for event in events if "taken by another process" in event["text"]]
+            self.assertTrue(told, events)
+            GOLDEN.check(self, "a taken port", replaced(cluster, told[0]))
+            self.assertEqual(code, 0, "the next attempt takes the other port")
+            busy.close()
+            cluster.trivial()
+
+
+class FullDisk(Case):
+    def setUp(self):
+        self.mounts = []
+
+    def tmpfs(self, cluster, name, size):
+        path = cluster.path(name)
+        os.mkdir(path)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", path], capture_output=True, text=True)
+        if done.returncode != 0:
+            reason = "a full disk needs a tmpfs: " + (done.stderr.strip() or "mount failed")
+            print("skipped:", reason, file=sys.stderr)
+            self.skipTest(reason)
+        self.mounts.append(path)
+        return path
+
+    def unmount(self):
+        for path in reversed(self.mounts):
+            subprocess.run(["umount", "-l", path], check=True)
+
+    def fill(self, path, leave):
+        """All but `leave` bytes."""
+        info = os.statvfs(path)
+        with open(os.path.join(path, "filler"), "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(4096, info.f_bavail * info.f_frsize - leave))
+
+    def test_agents_disk(self):
+        with Private() as cluster:
+            try:
+                path = self.tmpfs(cluster, "small", "16m")
+                cluster.controller()
+                cluster.agent("n0", state=path + "/agent", args=["--min-free", str(4 << 20)])
+                cluster.trivial()
+                self.fill(path, 2 << 20)
+                job = cluster.submit(TRUE.format(name="full"), "--set", "recovery.max_restarts=1")
+                code = cluster.muster("wait", job, "--timeout", "60s").code
+                self.assertEqual(code, 1, cluster.muster("why", job).out)
+                self.said(cluster, "the agent's disk is full: why", cluster.muster("why", "full"), 0)
+                os.unlink(path + "/filler")
+                cluster.trivial()
+            finally:
+                for daemon in reversed(cluster.daemons):
+                    daemon.close()
+                cluster.daemons.clear()
+                self.unmount()
+
+    def test_controllers_disk(self):
+        with Private() as cluster:
+            try:
+                path = self.tmpfs(cluster, "small", "400m")
+                first = cluster.controller(state=path + "/controller")
+                cluster.agent("n0")
+                with cluster.gate() as gate:
+                    live = cluster.submit(f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n")
+                    self.fill(path, 1 << 20)
+                    done = cluster.muster("run", "-d", cluster.spec(TRUE.format(name="refused"), "refused.yaml"))
+                    self.said(cluster, "the controller's disk is full", done, 70)
+                    cluster.muster("ps", code=0)  # reads are served
+                    gate.open()
+                    cluster.muster("wait", live, "--timeout", "60s", code=0)  # facts flow
+                self.assertTrue(first.alive(), first.said())
+                os.unlink(path + "/filler")
+                cluster.trivial()
+                cluster.muster("show", live, code=0)
+            finally:
+                for daemon in reversed(cluster.daemons):
+                    daemon.close()
+                cluster.daemons.clear()
+                self.unmount()
+
+
+if __name__ == "__main__":
+    arguments = [argument for argument in sys.argv if argument != "--rewrite"]
+    program = unittest.main(argv=arguments, exit=False)
+    if program.result.wasSuccessful() or GOLDEN.rewrite:
+        GOLDEN.save(whole=program.result.wasSuccessful() and all(argument.startswith("-") for argument in arguments[1:]) and not program.result.skipped)
+    sys.exit(not program.result.wasSuccessful())

@@ -1,0 +1,411 @@
+#!/usr/bin/python3
+"""Every verb of `muster`, as scripts, pipes and terminals see it.
+
+Run:  /usr/bin/python3 tests/integration/client_test.py [-v] [CASE]
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unittest
+
+import private
+from private import Private
+
+try:
+    import yaml
+except ImportError:  # then YAML is looked at as text only
+    yaml = None
+
+ISO = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+TIME_KEYS = re.compile(r"(At|Heard|^at|fault|detected|decided|swept|placed|started|firstStep|caughtUp)$")
+STEPS = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 3 3.5 2 3 2.5 3 3 1.5; echo "rank ${rank} says hello"'
+LAST = "rank %d says hello"
+
+
+def job(name, run, more="resources: {nodes: 2, devices: 1, type: cpu}"):
+    return f"name: {name}\nengine: command\nobserve: {{progress: auto}}\nlaunch: {{run: [bash, -c, {json.dumps(run)}]}}\n{more}\n"
+
+
+def times_in(value, path=""):
+    """Every text that is meant to be a time."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str) and TIME_KEYS.search(key) and inner:
+                yield f"{path}.{key}", inner
+            yield from times_in(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from times_in(inner, f"{path}[{index}]")
+
+
+class Verbs(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Private()
+        try:
+            cls.cluster.controller()
+            cls.cluster.agent("n0")
+            cls.cluster.agent("n1")
+            cls.spec = cls.cluster.spec(job("done", STEPS), "done.yaml")
+            cls.cluster.muster("run", "-q", cls.spec, "--timeout", "60s", code=0)
+        except BaseException:
+            cls.cluster.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+
+    def muster(self, *args, **more):
+        return self.cluster.muster(*args, **{"code": 0, **more})
+
+    # ---- output formats
+
+    def check_document(self, document, verb):
+        self.assertEqual(document["apiVersion"], "muster/v1", verb)
+        self.assertTrue(document["kind"], verb)
+        for path, text in times_in(document):
+            self.assertRegex(text, ISO, f"{verb}: {path}")
+
+    def test_output_formats(self):
+        verbs = {"ps": ["ps", "-a"], "show": ["show", "done"], "why": ["why", "done"], "events": ["events", "done"], "ckpt ls": ["ckpt", "ls", "done"], "node ls": ["node", "ls"],
+                 "node show": ["node", "show", "n0"], "plan": ["plan", self.spec], "env": ["env", "done", "--rank", "1"]}
+        for verb, args in verbs.items():
+            with self.subTest(verb):
+                for kind in ("table", "wide"):
+                    done = self.muster(*args, "-o", kind)
+                    self.assertNotIn("\x1b", done.out + done.err, "colour is for terminals")
+                    self.assertFalse([line for line in done.out.split("\n") if line.rstrip() == "muster:"], done)
+                lines = self.muster(*args, "-o", "jsonl").out.splitlines()
+                for line in lines:
+                    self.check_document(json.loads(line), verb)
+                text = self.muster(*args, "-o", "json").out
+                if verb == "events":  # a stream: an object a line
+                    self.assertEqual(text.splitlines(), lines)
+                else:
+                    document = json.loads(text)
+                    self.check_document(document, verb)
+                    if "items" in document:
+                        self.assertEqual(len(document["items"]), len(lines), verb)
+                        for item in document["items"]:
+                            self.assertIn(verb, ("ps", "node ls", "ckpt ls"))
+                            self.assertTrue(item)
+                text = self.muster(*args, "-o", "yaml").out
+                self.assertIn('apiVersion: "muster/v1"', text)
+                if yaml and verb not in ("events",):
+                    self.assertEqual(yaml.safe_load(text)["kind"], json.loads(self.muster(*args, "-o", "json").out)["kind"], verb)
+                named = self.cluster.muster(*args, "-o", "name")
+                if verb in ("events", "plan", "env"):
+                    self.assertEqual(named.code, 64, str(named))
+                else:
+                    self.assertEqual(named.code, 0, str(named))
+                    self.assertFalse(re.search(r"[{}:\s]", named.out.strip().replace("\n", "")), str(named))
+                self.cluster.muster(*args, "-o", "xml", code=64)
+        self.assertEqual(self.muster("node", "ls", "-o", "name").out.split(), ["n0", "n1"])
+        self.assertEqual(self.muster("node", "show", "n0", "-o", "name").out, "n0\n")
+        self.assertIn("done", self.muster("ps", "-a", "-o", "name").out.split())
+        self.assertEqual(json.loads(self.muster("ps", "-a", env={"MUSTER_OUTPUT": "json"}).out)["kind"], "JobList", "every flag has a variable")
+
+    def test_texts(self):
+        shown = self.muster("show", "done").out
+        for word in ("name", "phase        succeeded", "restarts     0", "step 3 of 3, loss 1.5", "ATTEMPT"):
+            self.assertIn(word, shown)
+        self.assertEqual(self.muster("why", "done").out, "succeeded\n")
+        self.assertRegex(self.muster("events", "done").out.splitlines()[-1], r"job-ended +job succeeded$")
+        self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE\n(.*\n)*done ")
+        self.assertRegex(self.muster("version").out, r"^client +\S+\ncontroller +\S+ \(protocol 1 to 1, cluster [0-9a-f]{16}, epoch 1\)\n$")
+        self.assertIn("exit codes:", self.muster("--help").out)
+        for verb in "run plan validate explain ps show why logs events watch wait cancel ckpt env node local version".split():
+            self.assertIn("-h,--help", self.muster(verb, "--help").out)
+        self.assertEqual(self.muster("validate", self.spec).out, f"{self.spec}: sound\n")
+        self.assertIn("accepted:", self.muster("explain", "resources.devices").out)
+        self.assertIn("resources.devices", self.muster("explain").out)
+
+    # ---- run, wait
+
+    def test_run_ends_with_the_jobs_code(self):
+        self.muster("run", self.cluster.spec(job("good", "true")), code=0)
+        done = self.muster("run", self.cluster.spec(job("bad", 'echo "ValueError: no such thing" >&2; exit 3')), code=1)
+        self.assertIn("ValueError: no such thing", done.out)
+        self.assertIn("user error: ", done.out)
+        self.assertIn("muster why", done.out)
+        self.muster("wait", "bad", code=1)
+        self.muster("wait", "good", "--for", "running", code=0)
+        self.muster("wait", "good", "--for", "checkpoint", code=1)
+        self.assertIn("bad", self.muster("events", "-o", "table").out)
+
+    def test_run_piped(self):
+        done = self.muster("run", self.cluster.spec(job("piped", STEPS)), env={"TERM": "xterm-256color"})
+        self.assertNotIn("\x1b", done.out + done.err)
+        self.assertNotIn("\r", done.out)
+        self.assertEqual(done.err, "")
+        self.assertIn("job-submitted", done.out)
+        self.assertIn("[rank 0] " + LAST % 0, done.out)
+        self.assertRegex(done.out.splitlines()[-1], r"^piped succeeded after ")
+        self.assertEqual(re.sub(r"after .*", "", self.muster("run", "-q", self.cluster.spec(job("quiet", STEPS))).out), "quiet succeeded \n")
+
+    def test_detached_and_request_id(self):
+        with self.cluster.gate("once") as gate:
+            spec = self.cluster.spec(job("once", f"read x < {gate.path}"))
+            done = self.muster("run", "-d", spec, "--request-id", "the-same")
+            self.assertRegex(done.out, r"^[0-9a-z]{13}\n$")
+            self.assertEqual(self.muster("run", "-d", spec, "--request-id", "the-same").out, done.out)
+            gate.open(2)
+            self.muster("wait", "once")
+            self.assertEqual(self.muster("run", "-d", spec, "--request-id", "the-same").out, done.out, "after the end, too")
+            self.assertEqual(self.muster("ps", "-a", "-o", "name").out.split().count("once"), 1)
+        self.assertEqual(self.muster("show", done.out.strip()[:12], "-o", "name").out, done.out, "a prefix")
+
+    def test_wait(self):
+        with self.cluster.gate("slow") as gate:
+            name = self.cluster.submit(job("slow", f"read x < {gate.path}; exit 0"))
+            self.muster("wait", "slow", "--for", "running", "--timeout", "60s")
+            self.assertIn("slow", self.muster("ps", "-o", "name").out.split())
+            waiting = self.muster("wait", "slow", "--timeout", "100ms", code=4)
+            self.assertIn("time is up", waiting.err)
+            self.muster("events", "slow", "-f", "--timeout", "100ms", code=4)
+            self.muster("logs", "slow", "-f", "--timeout", "100ms", code=4)
+            self.muster("watch", "slow", "--timeout", "100ms", code=4)
+            self.muster("run", "-q", self.cluster.spec(job("slow-2", f"read x < {gate.path}; exit 0")), "--timeout", "100ms", code=4)
+            other = self.cluster.start("wait", "slow")
+            gate.open(4)
+            out, err = other.communicate(timeout=private.PATIENCE)
+            self.assertEqual(other.returncode, 0, out + err)
+            self.muster("wait", "slow-2")
+            self.assertEqual(self.muster("show", "slow", "-o", "name").out.strip(), name)
+
+    def test_wait_for_checkpoint(self):
+        if not os.access(private.STUB, os.X_OK):
+            self.skipTest("stub_trainer is not built")
+        spec = (f"name: saves\nengine: torch\nlaunch:\n  script: {private.STUB}\n  args: --steps 100000 --step-ms 20 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 5\n"
+                "resources: {nodes: 2, devices: 1, type: cpu}\n")
+        self.cluster.submit(spec)
+        self.muster("wait", "saves", "--for", "checkpoint", "--timeout", "60s")
+        listed = json.loads(self.muster("ckpt", "ls", "saves", "-o", "json").out)["items"]
+        self.assertEqual(listed[0]["step"] % 5, 0)
+        self.assertTrue(os.path.isdir(listed[0]["path"]), listed[0])
+        self.assertRegex(self.muster("ckpt", "ls", "saves").out, r"STEP +ATTEMPT +SHARDS +SIZE +AGE +PATH\n")
+        self.muster("cancel", "saves", "--reason", "seen enough")
+        self.muster("wait", "saves", code=3)
+        self.assertIn("seen enough", self.muster("why", "saves").out)
+
+    def test_interrupt_detaches(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number.name), self.cluster.gate(number.name) as gate:
+                name = "left-" + number.name.lower()
+                run = self.cluster.start("run", self.cluster.spec(job(name, f"echo started; read x < {gate.path}")))
+                self.muster("wait", self.wait_for_name(name), "--for", "running", "--timeout", "60s")
+                run.send_signal(number)
+                out, err = run.communicate(timeout=private.PATIENCE)
+                self.assertEqual(run.returncode, 0, out + err)
+                self.assertIn(f"detached; job '{name}' goes on", err)
+                self.assertIn(f"muster watch {name}", err)
+                self.assertNotIn(self.muster("show", name, "-o", "json").out, '"succeeded"')
+                gate.open(2)
+                self.muster("wait", name)
+
+    def wait_for_name(self, name):
+        return self.cluster.wait_event(lambda event: event["type"] == "job-submitted" and event.get("jobName") == name)["jobId"]
+
+    # ---- logs
+
+    def test_logs(self):
+        self.cluster.muster("run", "-q", self.cluster.spec(job("chatty", 'for i in $(seq 1 50); do echo "rank ${rank} line $i"; done; printf "no end"')), code=0)
+        lines = self.muster("logs", "chatty", "-f").out.splitlines()
+        for rank in (0, 1):
+            self.assertEqual([line for line in lines if line.startswith(f"[rank {rank}]")], [f"[rank {rank}] rank {rank} line {i}" for i in range(1, 51)] + [f"[rank {rank}] no end"])
+        self.assertEqual(len(lines), 102)
+        self.assertEqual(self.muster("logs", "chatty", "--rank", "1", "--grep", "line 4[0-3]$").out.splitlines(), [f"rank 1 line {i}" for i in range(40, 44)])
+        self.assertEqual(self.muster("logs", "chatty", "--rank", "0", "--tail", "2").out.splitlines(), ["rank 0 line 50", "no end"])
+        self.assertEqual(self.muster("logs", "chatty", "--rank", "0", "--raw").out, "".join(f"rank 0 line {i}\n" for i in range(1, 51)) + "no end")
+        self.assertEqual(self.muster("logs", "chatty", "--node", "n1", "--tail", "1").out.splitlines(), ["[rank 1] no end"])
+        self.assertEqual(len(self.muster("logs", "chatty", "--rank", "0-1", "--attempt", "all").out.splitlines()), 102)
+        self.cluster.muster("logs", "chatty", "--attempt", "7", code=10)
+        self.cluster.muster("logs", "chatty", "--rank", "9", code=10)
+        self.cluster.muster("logs", "chatty", "--node", "n9", code=10)
+
+    def test_logs_follow_ends_with_the_job(self):
+        with self.cluster.gate("talk") as gate:
+            self.cluster.submit(job("talk", f'echo first; read x < {gate.path}; echo last'))
+            follow = self.cluster.start("logs", "talk", "-f", "--rank", "0")
+            self.assertEqual(follow.stdout.readline(), "first\n")
+            gate.open(2)
+            self.assertEqual(follow.stdout.read(), "last\n")
+            self.assertEqual(follow.wait(private.PATIENCE), 0)
+            follow.communicate()
+
+    # ---- what a rank gets
+
+    def test_plan_and_env(self):
+        plan = self.muster("plan", self.spec, "--env", "COLOUR=blue", "--all-ranks").out
+        self.assertRegex(plan, r"NODE +ADDRESS +DEVICES +RANKS\nn0 ")
+        self.assertRegex(plan, r"export COLOUR=blue +# runtime.env\n")
+        for line in plan.splitlines():
+            if line.startswith("export "):
+                self.assertRegex(line, r"  # \S", "every value says where it comes from")
+        self.assertEqual(plan.count("# rank "), 2)
+        with self.cluster.gate("looked-at") as gate:
+            self.cluster.submit(job("looked-at", f"echo $$; read x < {gate.path}; true"), "--env", "COLOUR=dark blue")
+            follow = self.cluster.start("logs", "looked-at", "-f", "--rank", "1")
+            pid = int(follow.stdout.readline())
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                real = dict(entry.split("=", 1) for entry in file.read().decode().split("\0") if entry)
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().decode().split("\0")[:-1]
+            said = json.loads(self.muster("env", "looked-at", "--rank", "1", "-o", "json").out)
+            cwd = os.readlink(f"/proc/{pid}/cwd")
+            gate.open(2)
+            self.muster("wait", "looked-at")
+            follow.communicate()
+        self.assertEqual({value["name"]: real.get(value["name"]) for value in said["env"]}, {value["name"]: value["value"] for value in said["env"]})
+        self.assertTrue(all(value["source"] for value in said["env"]))
+        self.assertEqual({value["name"]: value["source"] for value in said["env"]}["COLOUR"], "runtime.env")
+        self.assertEqual(said["argv"], command)
+        self.assertEqual(said["cwd"], cwd)
+        untold = set(real) - {value["name"] for value in said["env"]} - set(self.cluster.env)
+        self.assertEqual({name for name in untold if not name.startswith(("MUSTER_", "_", "SHLVL", "PWD", "OLDPWD", "NOTIFY_SOCKET"))}, set(), "nothing of muster's is hidden")
+
+    # ---- a terminal
+
+    def test_terminal_gets_the_live_view(self):
+        with self.cluster.gate("seen") as gate:
+            spec = self.cluster.spec(job("seen", f'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 40 3.5 2 40 2.5 3 40 2.0; read x < {gate.path}'))
+            out = self.on_terminal(["run", spec], until=b"3/40", then=lambda: gate.open(2))
+        text = out.decode(errors="replace")
+        self.assertIn("\x1b[", text)
+        self.assertRegex(text, "[░▏▎▍▌▋▊▉█]")
+        plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+        self.assertIn("seen succeeded after", plain)
+        self.assertNotIn("nan", plain)
+        for line in re.split(r"\r?\n", plain):
+            self.assertLessEqual(len(line), 4 * 80)
+
+    def on_terminal(self, args, until, then, columns=80):
+        """What the command draws on a terminal of that width. `then` is done once it has drawn `until`."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        env = {**self.cluster.env, "TERM": "xterm-256color"}
+        process = subprocess.Popen(self.cluster.command(*args), env=env, stdin=slave, stdout=slave, stderr=slave, cwd=self.cluster.dir, start_new_session=True)
+        os.close(slave)
+        out, deadline = b"", time.monotonic() + private.PATIENCE
+        try:
+            while time.monotonic() < deadline:
+                if not select.select([master], [], [], deadline - time.monotonic())[0]:
+                    break
+                try:
+                    data = os.read(master, 65536)
+                except OSError:  # the other end is closed
+                    data = b""
+                if not data:
+                    break
+                out += data
+                if then and until in out:
+                    then()
+                    then = None
+            self.assertIsNone(then, f"never drew {until!r}: {out.decode(errors='replace')}")
+            self.assertEqual(process.wait(private.PATIENCE), 0, out.decode(errors="replace"))
+            return out
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            os.close(master)
+
+    def test_no_colour(self):
+        done = self.muster("ps", "-a", env={"TERM": "xterm-256color"})
+        self.assertNotIn("\x1b", done.out)
+
+
+class Local(unittest.TestCase):
+    """`muster local`: what a person starts with."""
+
+    def setUp(self):
+        self.cluster = Private()  # only its directory and environment
+        self.state = self.cluster.path("cluster")
+        self.cluster.env["MUSTER_LOCAL_DIR"] = self.state
+        self.cluster.env.pop("MUSTER_CONTROLLER")
+
+    def tearDown(self):
+        self.cluster.muster("local", "down")
+        self.cluster.close()
+
+    def pids(self):
+        return re.findall(r"running +(\d+)", self.cluster.muster("local", "status", code=0).out)
+
+    def test_up_and_down(self):
+        self.cluster.muster("local", "status", code=10)
+        up = self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
+        self.assertIn("controller and 2 nodes with 2 devices each are up", up.out)
+        self.assertNotIn("MUSTER_CONTROLLER", up.out, "clients look there anyway")
+        pids = self.pids()
+        self.assertEqual(len(pids), 3)
+        self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
+        self.assertEqual(self.pids(), pids, "what runs is left alone")
+        for path in ("", "/controller", "/agents/n0"):
+            self.assertEqual(os.stat(self.state + path).st_mode & 0o777, 0o700, path)
+        self.assertEqual(os.stat(self.state + "/controller.sock").st_mode & 0o777, 0o600)
+
+        # One that was killed is started again, the others stay.
+        os.kill(int(pids[1]), signal.SIGKILL)
+        private.wait_until(lambda: self.cluster.muster("local", "status").code != 0, what="status to notice")
+        self.cluster.muster("local", "status", code=13)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.pids()[::2], pids[::2])
+        self.cluster.trivial()
+
+        # A job that is running when the cluster goes down goes with it.
+        self.cluster.submit(job("endless", "echo up; exec tail -f /dev/null"))
+        self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
+        down = self.cluster.muster("local", "down", code=0)
+        self.assertIn("is down", down.out)
+        self.assertEqual(private.processes_of(self.cluster.dir), [], "no process is left")
+        left = [os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names]
+        for path in left:
+            self.assertNotIn(os.path.basename(path), ("endpoint", "controller.sock", "processes"))
+            self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
+        self.cluster.muster("local", "down", code=10)
+        self.cluster.muster("ps", code=13)
+
+        # And up again: what was is remembered.
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.cluster.muster("wait", "endless", code=3).out, "")
+        self.cluster.trivial()
+        self.cluster.muster("local", "down", code=0)
+
+    def test_elsewhere(self):
+        other = self.cluster.path("else where")
+        up = self.cluster.muster("local", "up", "--nodes", "1", "--state-dir", other, code=0)
+        try:
+            self.assertIn("export MUSTER_CONTROLLER=", up.out)
+            self.cluster.muster("ps", code=13)
+            self.assertEqual(self.cluster.muster("node", "ls", "-o", "name", env={"MUSTER_CONTROLLER": other + "/endpoint"}, code=0).out, "n0\n")
+        finally:
+            self.cluster.muster("local", "down", "--state-dir", other, code=0)
+
+    def test_long_path(self):
+        other = self.cluster.path("x" * 100)
+        self.cluster.muster("local", "up", "--nodes", "1", "--state-dir", other, code=0)
+        try:
+            with open(other + "/endpoint", encoding="utf-8") as file:
+                self.assertTrue(json.load(file)["address"].startswith("127.0.0.1:"), "too long for a socket: loopback and a token")
+            self.assertEqual(os.stat(other + "/controller/token").st_mode & 0o777, 0o600)
+            self.cluster.muster("ps", env={"MUSTER_CONTROLLER": other + "/endpoint"}, code=0)
+        finally:
+            self.cluster.muster("local", "down", "--state-dir", other, code=0)
+
+
+if __name__ == "__main__":
+    unittest.main()

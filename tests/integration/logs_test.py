@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""No byte of a rank's log is lost or doubled by the death of a muster process, and what a program or a full disk took away is said.
+
+The ranks write self-numbered lines; the controller's copy (muster logs --raw) is compared with the rank's own file, held open from the beginning
+so that it is there when muster has removed its name, and where a file loses bytes (truncation, hard cap) with the lines as they must have been.
+
+Run:  /usr/bin/python3 tests/integration/logs_test.py [-v]       (the hard cap's test mounts a small tmpfs and needs root)
+"""
+
+import ctypes
+import os
+import random
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import DEADLINE, Cluster, Trace  # noqa: E402
+
+SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+GOAL = 2.0  # s after a kill
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNS, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x20000, 0x4000, 1 << 18, 2
+
+
+def lines_of(rank, first, last, size):
+    """Lines [first, last) as the stub trainer writes them."""
+    return b"".join(b"line %012d of rank %d ".ljust(0) % (number, rank) + b"." * (size - 1 - len("line 000000000000 of rank %d " % rank)) + b"\n" for number in range(first, last))
+
+
+class Logs(unittest.TestCase):
+    def raw(self, cluster, job, rank, *more):
+        done = cluster.run("logs", job, "--raw", "--rank", str(rank), *more, binary_output=True)
+        self.assertIn(done.returncode, (0, 10), done.stderr)  # 10: nothing there yet
+        return done.stdout
+
+    def gaps(self, cluster, job, rank):
+        """[(first logical offset behind the gap, why)]"""
+        text = cluster.muster("logs", job, "--rank", str(rank), "--timeout", "60s")
+        return [(int(offset), why) for offset, why in re.findall(r"-- bytes missing before offset (\d+): (.*)", text)]
+
+    def assert_same(self, copy, truth, what):
+        if copy != truth:
+            at = next((i for i, (a, b) in enumerate(zip(copy, truth)) if a != b), min(len(copy), len(truth)))
+            self.fail(f"{what}: {len(copy)} bytes, {len(truth)} in truth, differ at {at}: {copy[at:at + 60]!r}, not {truth[at:at + 60]!r}")
+
+    def test_kills(self):
+        choose = random.Random(SEED)
+        print(f"seed {SEED}", file=sys.stderr)
+        took = {"agent": [], "controller": []}
+        with Cluster(nodes=2, devices=2) as cluster:
+            trace = Trace(cluster, "kills")
+            job = cluster.submit(cluster.stub("kills", "--steps", 500, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, "--trace", trace.path))
+            trace.wait(job, 1)
+            files = [open(f"{cluster.agent_dir(f'n{rank // 2}')}/runs/{job}.1/logs/rank-{rank}.log", "rb") for rank in range(4)]  # noqa: SIM115
+            try:
+                for number in range(12):
+                    trace.wait(job, trace.best() + choose.randint(3, 25))
+                    kind = ("agent", "controller")[number % 2]
+                    cluster.restart(choose.choice(cluster.nodes) if kind == "agent" else kind)
+                    killed = time.monotonic()
+                    for rank, file in enumerate(files):
+                        size = os.fstat(file.fileno()).st_size  # at least what was there at the kill
+                        copy = self.raw(cluster, job, rank)
+                        while len(copy) < size:
+                            self.assertLess(time.monotonic() - killed, DEADLINE, f"rank {rank}: {len(copy)} of {size} bytes\n{cluster.story(job)}")
+                            copy = self.raw(cluster, job, rank)
+                        file.seek(0)
+                        self.assert_same(copy, file.read(len(copy)), f"rank {rank} after killing {kind}")
+                    took[kind].append(time.monotonic() - killed)
+                cluster.wait(job)
+                total = 0
+                for rank, file in enumerate(files):
+                    file.seek(0)
+                    truth = file.read()
+                    self.assert_same(self.raw(cluster, job, rank, "-f"), truth, f"rank {rank} at the end")
+                    self.assertEqual(self.gaps(cluster, job, rank), [])
+                    total += len(truth)
+                    if rank != 3:  # the last rank writes the steps, too
+                        self.assert_same(truth, lines_of(rank, 0, 500 * 40, 100), f"rank {rank}'s own file")
+            finally:
+                for file in files:
+                    file.close()
+            self.assertEqual(cluster.show(job)["attempt"], 1)
+        for kind, seconds in took.items():
+            print(f"after killing {kind}: all four copies whole after {max(seconds):.2f} s at most, {sum(s > GOAL for s in seconds)} of {len(seconds)} beyond {GOAL} s", file=sys.stderr)
+        print(f"{total} bytes, none lost or doubled", file=sys.stderr)
+
+    def truncated(self, agent_looks_on):
+        steps, at, lines, size = 120, 60, 20, 100
+        with Cluster(nodes=1, devices=3) as cluster:
+            trace = Trace(cluster, "cut")
+            job = cluster.submit(cluster.stub("cut", "--steps", steps, "--step-ms", 10, "--lines", lines, "--line-bytes", size, "--truncate-at", at, "--trace", trace.path))
+            if not agent_looks_on:
+                trace.wait(job, at // 2)
+                cluster.kill("n0")
+                trace.wait(job, at + 2)
+                cluster.start("n0")
+            cluster.wait(job)
+            for rank in (0, 1):
+                copy = self.raw(cluster, job, rank, "-f")
+                after = lines_of(rank, at * lines, steps * lines, size)
+                self.assertTrue(copy.endswith(after), f"rank {rank}: of the lines behind the truncation some are missing")
+                before = copy[: len(copy) - len(after)]
+                self.assert_same(before, lines_of(rank, 0, at * lines, size)[: len(before)], f"rank {rank} before the truncation")
+                gaps = self.gaps(cluster, job, rank)
+                self.assertEqual(len(gaps), 1, gaps)
+                self.assertIn("truncated by the program", gaps[0][1])
+                print(f"rank {rank}, truncated {'before its eyes' if agent_looks_on else 'while no agent ran'}: {len(before)} of {at * lines * size} bytes before, all {len(after)} behind; {gaps}", file=sys.stderr)
+
+    def test_truncated_by_the_program(self):
+        self.truncated(True)
+
+    def test_truncated_while_no_agent_runs(self):
+        self.truncated(False)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a tmpfs: needs root")
+    def test_hard_cap(self):
+        """Below 256 MiB free the oldest bytes go, shipped or not, and the controller, away at that time, is told which."""
+        if _libc.unshare(_CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0:
+            self.skipTest("no mount namespace of its own: " + os.strerror(ctypes.get_errno()))
+        steps, lines, size = 160, 2000, 100  # 32 MB a rank
+
+        class Small(Cluster):
+            def start(self, name, wait=True):
+                if name == "n0" and not os.path.exists(self.agent_dir(name)):
+                    os.mkdir(self.agent_dir(name), 0o700)
+                    if _libc.mount(b"none", self.agent_dir(name).encode(), b"tmpfs", 0, b"size=280m,mode=0700") != 0:
+                        raise OSError(ctypes.get_errno(), "mounting a tmpfs")
+                super().start(name, wait)
+
+            def __exit__(self, *what):
+                try:
+                    super().__exit__(*what)
+                finally:
+                    _libc.umount2(self.agent_dir("n0").encode(), _MNT_DETACH)
+
+        with Small(nodes=1, devices=2) as cluster:
+            trace = Trace(cluster, "cap")
+            job = cluster.submit(cluster.stub("cap", "--steps", steps, "--step-ms", 20, "--lines", lines, "--line-bytes", size, "--trace", trace.path))
+            trace.wait(job, 10)
+            cluster.kill("controller")
+            end = time.monotonic() + DEADLINE
+            while trace.best() < steps:  # nobody can be asked about the job
+                trace._watch.wait(1.0)
+                self.assertLess(time.monotonic(), end)
+            cluster.start("controller")
+            cluster.wait(job)
+            truth = lines_of(0, 0, steps * lines, size)
+            copy = self.raw(cluster, job, 0, "-f")
+            gaps = self.gaps(cluster, job, 0)
+            self.assertTrue(gaps, "nothing was punched: the disk was not full enough")
+            self.assertTrue(all("hard cap" in why for _, why in gaps), gaps)
+            self.assertTrue(self.made_of(copy, truth, [offset for offset, _ in gaps]), f"{len(copy)} bytes are not the lines without the gaps {gaps}")
+            self.assertTrue(copy.endswith(truth[-65536:]))
+            print(f"hard cap: {len(copy)} of {len(truth)} bytes kept, gaps {gaps}", file=sys.stderr)
+
+    def made_of(self, copy, truth, starts):
+        """Is the copy truth[0:a] truth[starts[0]:b] ... to the end? Where a piece ends is not said; the lines look alike for at most one line."""
+        if not starts:
+            return copy == truth
+        same = len(os.path.commonprefix([copy, truth]))
+        first = starts[0]
+        return any(end <= first and self.made_of(copy[end:], truth[first:], [start - first for start in starts[1:]]) for end in range(same, max(-1, same - 200), -1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+"""kill -9 of everything, and the losses are those of a run that nobody disturbed.
+
+    stub trainer, 8 ranks on 2 nodes    12 kills a kind: a rank, a worker, an agent, the controller; and 16 of all kinds in one run
+    tiny GPT (PyTorch), 4 ranks         3 kills each of a rank and of a worker (PyTorch needs seconds to start again), 10 each of an agent and of
+                                        the controller, 8 of all kinds in one run
+
+The trainer's own trace is the truth, not muster's view of it.  A rank or worker dies only after a step that no attempt made before: five
+attempts without one end a job, as they should.  An agent's or the controller's death must not touch a rank: same pid and start time, attempt 1.
+
+Run:  /usr/bin/python3 tests/integration/recovery_test.py [-v]       (MUSTER_BIN names the binaries' folder, MUSTER_TEST_SEED repeats a run)
+"""
+
+import importlib.util
+import os
+import random
+import statistics
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import HERE, Cluster, Trace, kill_process, wait_gone  # noqa: E402
+
+SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+SAMPLE = os.path.join(HERE, "../../deploy/samples/tiny-gpt")
+HAVE_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def setUpModule():
+    print(f"seed {SEED}: MUSTER_TEST_SEED={SEED} chooses the same victims and steps", file=sys.stderr)
+
+
+class Kills:
+    """Kills at random moments of one job. Moments are counted in new steps, so that a slow machine sees the same story."""
+
+    def __init__(self, test, cluster, job, trace, kinds, window):
+        self.test, self.cluster, self.job, self.trace, self.kinds, self.window = test, cluster, job, trace, kinds, window
+        self.random = random.Random(f"{SEED} {test.id()}")
+        self.done = []
+
+    def one(self):
+        """Waits for some steps that are new, then kills; daemons are started again at once."""
+        self.trace.wait(self.job, self.trace.best() + self.random.randint(*self.window))
+        kind = self.random.choice(self.kinds)
+        if kind in ("agent", "controller"):
+            self.cluster.restart(self.random.choice(self.cluster.nodes) if kind == "agent" else kind)
+        else:
+            # None may be there: between two attempts, after an agent's death among them, only the next steps bring ranks again.
+            victims = self.cluster.rank_processes() if kind == "rank" else self.cluster.workers()
+            victim = self.random.choice(sorted(victims)) if victims else None
+            if victim is None or not kill_process(victim):
+                return
+            self.test.assertTrue(wait_gone(victim), f"process {victim.pid} outlives SIGKILL")
+        self.done.append(kind)
+
+    def many(self, count):
+        for _ in range(2 * count):  # a victim may end by itself first
+            if len(self.done) < count:
+                self.one()
+        self.test.assertEqual(len(self.done), count)
+
+
+class Matrix:
+    """One cluster, one undisturbed job, one job a kind."""
+
+    devices = 4
+    window = (2, 12)
+    cluster: Cluster
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(nodes=2, devices=cls.devices)
+        cls.cluster.__enter__()
+        try:
+            job, trace = cls.begin("undisturbed", cls.steps)
+            cls.cluster.wait(job)
+            cls.expected = trace.losses()
+            cls.still = trace.gaps()
+            assert sorted(cls.expected) == list(range(1, cls.steps + 1)), sorted(cls.expected)
+        except BaseException:
+            cls.cluster.__exit__(*sys.exc_info())
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def disturbed(self, name, kinds, count):
+        """Steps are plenty, so that all kills fit in; the same steps of both runs are compared."""
+        job, trace = self.begin(name, self.steps)
+        trace.wait(job, 1)
+        before = self.cluster.ranks()
+        kills = Kills(self, self.cluster, job, trace, kinds, self.window)
+        kills.many(count)
+        after = self.cluster.ranks()
+        self.assertLess(trace.best(), self.steps, "the kills did not fit into the run")
+        self.cluster.wait(job)
+        self.assertEqual(trace.losses(), self.expected)
+        shown = self.cluster.show(job)
+        self.assertEqual(shown["phase"], "succeeded")
+        said = ", ".join(f"{kills.done.count(kind)} {kind}" for kind in sorted(set(kills.done)))
+        print(f"\n{self.id().split('.', 1)[1]}: killed {said}; {shown['attempt']} attempts, {len(self.expected)} losses equal", file=sys.stderr)
+        return shown, trace, before, after
+
+    def gang_restarts(self, kind, count):
+        shown, trace, _, _ = self.disturbed(f"{kind}s", [kind], count)
+        # Every kill was of a gang that was making steps: each costs an attempt, and none costs two.
+        self.assertEqual(shown["attempt"], count + 1)
+        return trace
+
+    def nobody_notices(self, kind, count):
+        shown, trace, before, after = self.disturbed(f"{kind}s", [kind], count)
+        self.assertEqual(shown["attempt"], 1)
+        self.assertEqual(len(before), 2 * self.devices)
+        self.assertEqual(before, after)  # attempt, pid and start time of every rank
+        for rank in trace.ranks():
+            self.assertLessEqual({entry.pid for entry in trace.read(rank)}, {0, before[rank][1]})
+            self.assertEqual([entry.step for entry in trace.read(rank)], list(range(1, self.steps + 1)))
+        self.gaps(trace.gaps())
+
+    def gaps(self, gaps):
+        pass
+
+
+class StubTrainer(Matrix, unittest.TestCase):
+    devices = 4
+    steps = 320
+    step_ms = 25
+
+    @classmethod
+    def begin(cls, name, steps):
+        trace = Trace(cls.cluster, name)
+        spec = cls.cluster.stub(name, "--steps", steps, "--step-ms", cls.step_ms, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4,
+                                "--save-ms", 5, "--trace", trace.path)  # fmt: skip
+        return cls.cluster.submit(spec), trace
+
+    def gaps(self, gaps):
+        """No gap between steps beyond twice the median; a machine that is busy with other things has such gaps without any kill."""
+        median, worst = statistics.median(gaps), max(gaps)
+        print(f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians); undisturbed: median "
+              f"{statistics.median(self.still) * 1e3:.1f} ms, worst {max(self.still) * 1e3:.1f} ms", file=sys.stderr)  # fmt: skip
+
+    def test_rank(self):
+        self.gang_restarts("rank", 12)
+
+    def test_worker(self):
+        self.gang_restarts("worker", 12)
+
+    def test_agent(self):
+        self.nobody_notices("agent", 12)
+
+    def test_controller(self):
+        self.nobody_notices("controller", 12)
+
+    def test_all_kinds(self):
+        self.disturbed("all", ["rank", "worker", "agent", "controller"], 16)
+
+
+@unittest.skipUnless(HAVE_TORCH, "needs python3-torch")
+class TinyGpt(Matrix, unittest.TestCase):
+    devices = 2
+    steps = 120
+    window = (1, 8)
+
+    @classmethod
+    def begin(cls, name, steps):
+        trace = Trace(cls.cluster, name)
+        args = ["--steps", steps, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 5, "--log-interval", 1, "--warmup", 8, "--layers", 1,
+                "--width", 16, "--heads", 2, "--sequence", 16, "--batch-size", 8, "--dropout", 0.2, "--step-delay", 0.05,
+                "--loss-hex", trace.file()]  # fmt: skip
+        spec = cls.cluster.spec(name, {"script": "train.py", "args": [str(arg) for arg in args]})
+        spec["code"] = {"at": os.path.abspath(SAMPLE)}
+        spec["runtime"] = {"python": "/usr/bin/python3"}
+        return cls.cluster.submit(spec), trace
+
+    def test_rank(self):
+        self.gang_restarts("rank", 3)
+
+    def test_worker(self):
+        self.gang_restarts("worker", 3)
+
+    def test_agent(self):
+        self.nobody_notices("agent", 10)
+
+    def test_controller(self):
+        self.nobody_notices("controller", 10)
+
+    def test_all_kinds(self):
+        self.disturbed("all", ["rank", "worker", "agent", "controller"], 8)
+
+
+if __name__ == "__main__":
+    unittest.main()

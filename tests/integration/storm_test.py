@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Hundreds of kills of everything at once, 64 ranks on 2 nodes: when the faults stop, the job ends with the losses of a run that nobody disturbed.
+
+Unlike recovery_test.py this does not wait for order: daemons die while others start, agents while they adopt, the controller in the middle of an
+attempt's end, ranks and workers as often as the rule allows that five attempts without a new best step end a job.  MUSTER_TEST_KILLS says how many.
+
+Run:  /usr/bin/python3 tests/integration/storm_test.py [-v]       (MUSTER_TEST_SEED repeats a run's choices)
+"""
+
+import collections
+import os
+import random
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import Cluster, Trace, kill_process  # noqa: E402
+
+SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240)
+STEPS, INTERVAL = 900, 6  # a checkpoint is 64 directories: more of them cost more than the storm
+LONG = 300.0  # s; only a bound
+
+
+class Storm(unittest.TestCase):
+    def begin(self, cluster, name, *saving):
+        trace = Trace(cluster, name)
+        return cluster.submit(cluster.stub(name, "--steps", STEPS, "--step-ms", 4, *saving, "--trace", trace.path)), trace
+
+    def storm(self, cluster, job, trace, choose):
+        """Each round kills one to three at once, and waits for a little: new steps when a gang was hit, else the daemon's own start."""
+        killed = collections.Counter()
+        gang_hit_at = 0
+        end = time.monotonic() + LONG
+        while killed.total() < KILLS:
+            self.assertLess(time.monotonic(), end, f"{killed} only\n{cluster.story(job)}")
+            started = []
+            for _ in range(choose.randint(1, 3)):
+                kind = choose.choices(["rank", "worker", "agent", "controller"], [4, 3, 4, 4])[0]
+                if kind in ("agent", "controller"):
+                    name = choose.choice(cluster.nodes) if kind == "agent" else kind
+                    if name not in started:
+                        cluster.restart(name, wait=False)
+                        started.append(name)
+                        killed[kind] += 1
+                    continue
+                # A gang that made no new step since it was hit last is left alone.
+                victims = (cluster.rank_processes() if kind == "rank" else cluster.workers()) if trace.best() > gang_hit_at else []
+                if victims and kill_process(choose.choice(sorted(victims))):
+                    killed[kind] += 1
+                    # More of the same attempt may die with it: one attempt, one charge.
+                    for victim in choose.sample(sorted(victims), min(len(victims), choose.choice([0, 0, 1, 4]))):
+                        killed[kind] += kill_process(victim)
+                    gang_hit_at = trace.best()
+            if choose.random() < 0.7:
+                trace.wait(job, max(trace.best(), gang_hit_at) + choose.randint(1, 4))
+        return killed
+
+    def test_storm(self):
+        print(f"seed {SEED}", file=sys.stderr)
+        choose = random.Random(SEED)
+        with Cluster(nodes=2, devices=32) as cluster:
+            job, trace = self.begin(cluster, "still")
+            cluster.wait(job, LONG)
+            expected = trace.losses()
+            self.assertEqual(sorted(expected), list(range(1, STEPS + 1)))
+            self.assertEqual(len(trace.ranks()), 64)
+
+            began = time.monotonic()
+            saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", INTERVAL, "--shard-bytes", 256]
+            job, trace = self.begin(cluster, "storm", *saving)
+            trace.wait(job, 1)
+            killed = self.storm(cluster, job, trace, choose)
+            best, stormed = trace.best(), time.monotonic() - began
+            self.assertLess(best, STEPS, "the storm did not fit into the run")
+            if cluster.daemons["controller"].poll() is not None:
+                cluster.start("controller")
+            cluster.wait(job, LONG)
+            shown = cluster.show(job)
+            said = ", ".join(f"{count} {kind}" for kind, count in sorted(killed.items()))
+            print(f"storm: {killed.total()} kills ({said}) in {stormed:.0f} s, up to step {best} of {STEPS}; {shown['attempt']} attempts; "
+                  f"succeeded after {time.monotonic() - began:.0f} s", file=sys.stderr)  # fmt: skip
+            self.assertEqual(shown["phase"], "succeeded")
+            self.assertEqual(trace.losses(), expected)
+            self.assertGreaterEqual(min(killed[kind] for kind in ("rank", "worker", "agent", "controller")), KILLS // 20, killed)
+
+
+if __name__ == "__main__":
+    unittest.main()
