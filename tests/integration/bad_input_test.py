@@ -191,8 +191,8 @@ class OneCluster(Case):
 
     def test_second_agent_with_one_name(self):
         second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
-        second.wait_for("another agent with this name")
-        complaint = [line for line in second.said().split("\n") if "another agent with this name" in line][0]
+        second.wait_for("the name is held by")
+        complaint = [line for line in second.said().split("\n") if "the name is held by" in line][0]
         GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
         self.cluster.trivial()
         second.stop()
@@ -263,7 +263,7 @@ class OneCluster(Case):
                 # Bytes that are no message at all.
                 with self.assertRaises(grpc.RpcError) as refused:
                     get(b"\xff\xff\xff", timeout=30)
-                self.assertIn(refused.exception.code(), (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT))
+                self.assertIn(refused.exception.code(), (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED))  # gRPC 1.51 itself answers
                 # A spec over the API is checked again: YAML is not the only door.
                 submit = channel.unary_unary("/muster.v1.JobService/SubmitJob", request_serializer=job_service_pb2.SubmitJobRequest.SerializeToString, response_deserializer=job_service_pb2.SubmitJobResponse.FromString)
                 with self.assertRaises(grpc.RpcError) as refused:

@@ -28,7 +28,7 @@ except ImportError:  # then YAML is looked at as text only
     yaml = None
 
 ISO = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-TIME_KEYS = re.compile(r"(At|Heard|^at|fault|detected|decided|swept|placed|started|firstStep|caughtUp)$")
+TIME_KEYS = re.compile(r"(At|Heard|fault|detected|decided|swept|placed|started|firstStep|caughtUp)$")
 STEPS = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 3 3.5 2 3 2.5 3 3 1.5; echo "rank ${rank} says hello"'
 LAST = "rank %d says hello"
 
@@ -258,7 +258,7 @@ class Verbs(unittest.TestCase):
                 self.assertRegex(line, r"  # \S", "every value says where it comes from")
         self.assertEqual(plan.count("# rank "), 2)
         with self.cluster.gate("looked-at") as gate:
-            self.cluster.submit(job("looked-at", f"echo $$; read x < {gate.path}; true"), "--env", "COLOUR=dark blue")
+            self.cluster.submit(job("looked-at", f"echo $$$$; read x < {gate.path}; true"), "--env", "COLOUR=dark blue")
             follow = self.cluster.start("logs", "looked-at", "-f", "--rank", "1")
             pid = int(follow.stdout.readline())
             with open(f"/proc/{pid}/environ", "rb") as file:

@@ -8,7 +8,8 @@
 The trainer's own trace is the truth, not muster's view of it.  A rank or worker dies only after a step that no attempt made before: five
 attempts without one end a job, as they should.  An agent's or the controller's death must not touch a rank: same pid and start time, attempt 1.
 
-Run:  /usr/bin/python3 tests/integration/recovery_test.py [-v]       (MUSTER_BIN names the binaries' folder, MUSTER_TEST_SEED repeats a run)
+Run:  /usr/bin/python3 tests/integration/recovery_test.py [-v]       (MUSTER_BIN names the binaries' folder, MUSTER_TEST_SEED repeats a run;
+MUSTER_TEST_QUIET=1 on a machine with nothing else to do: gaps between steps are asserted, too, not only printed)
 """
 
 import importlib.util
@@ -139,6 +140,8 @@ class StubTrainer(Matrix, unittest.TestCase):
         median, worst = statistics.median(gaps), max(gaps)
         print(f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians); undisturbed: median "
               f"{statistics.median(self.still) * 1e3:.1f} ms, worst {max(self.still) * 1e3:.1f} ms", file=sys.stderr)  # fmt: skip
+        if os.environ.get("MUSTER_TEST_QUIET"):  # asserted only where nothing else runs: a neighbour's load makes such gaps by itself
+            self.assertLessEqual(worst, max(2 * median, 1.5 * max(self.still)))
 
     def test_rank(self):
         self.gang_restarts("rank", 12)

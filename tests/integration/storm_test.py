@@ -19,14 +19,14 @@ from cluster import Cluster, Trace, kill_process  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240)
-STEPS, INTERVAL = 900, 6  # a checkpoint is 64 directories: more of them cost more than the storm
+STEPS, INTERVAL = 1500, 10  # a checkpoint is 64 directories: more of them cost more than the storm
 LONG = 300.0  # s; only a bound
 
 
 class Storm(unittest.TestCase):
     def begin(self, cluster, name, *saving):
         trace = Trace(cluster, name)
-        return cluster.submit(cluster.stub(name, "--steps", STEPS, "--step-ms", 4, *saving, "--trace", trace.path)), trace
+        return cluster.submit(cluster.stub(name, "--steps", STEPS, "--step-ms", 12, *saving, "--trace", trace.path)), trace
 
     def storm(self, cluster, job, trace, choose):
         """Each round kills one to three at once, and waits for a little: new steps when a gang was hit, else the daemon's own start."""
