@@ -38,7 +38,8 @@ Result<Duration> parse_duration(std::string_view text) {
   std::int64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
-  if (error != std::errc() || number < 0 || number > 1'000'000) return fail(ErrorCode::InvalidArgument, doing + ": not a number with a unit (250ms, 3s, 10m, 2h, 7d)");
+  if (error != std::errc() || number < 0 || number > 1'000'000)
+    return fail(ErrorCode::InvalidArgument, doing + ": not a number with a unit (250ms, 3s, 10m, 2h, 7d)");
   if (unit == "ms") return std::chrono::milliseconds(number);
   if (unit == "s") return std::chrono::seconds(number);
   if (unit == "m") return std::chrono::minutes(number);
@@ -66,9 +67,10 @@ Result<void> check_listen(const Config& config) {
     if (auto sound = rpc::check_address(address); !sound) return sound;
     if (rpc::is_loopback(address)) continue;
     if (config.token_file.empty() || !config.allow_plain_tcp) {
-      return fail(ErrorCode::NotAllowed, "listening on '" + address +
-                                             "': other machines could reach it, and there is no TLS yet, so the token and all jobs would cross the network in the clear; "
-                                             "on a network you trust give --token-file FILE and --allow-plain-tcp");
+      return fail(ErrorCode::NotAllowed,
+                  "listening on '" + address +
+                      "': other machines could reach it, and there is no TLS yet, so the token and all jobs would cross the network in the clear; "
+                      "on a network you trust give --token-file FILE and --allow-plain-tcp");
     }
   }
   return {};
@@ -81,24 +83,39 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app(kAbout, "muster-controller");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string(version()));
-  const auto option = [&](const char* flag, auto& value, const char* variable, const char* help) { return app.add_option(flag, value, help)->envname(variable); };
-  option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR", "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")->type_name("DIR");
-  option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN", "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Default unix:STATE_DIR/controller.sock")
+  const auto option = [&](const char* flag, auto& value, const char* variable, const char* help) {
+    return app.add_option(flag, value, help)->envname(variable);
+  };
+  option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR", "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
+      ->type_name("DIR");
+  option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
+         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Default unix:STATE_DIR/controller.sock")
       ->type_name("ADDRESS");
-  option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE", "File with the token that callers over TCP must bring, mode 0600; made where missing. Default STATE_DIR/token")
+  option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
+         "File with the token that callers over TCP must bring, mode 0600; made where missing. Default STATE_DIR/token")
       ->type_name("FILE");
-  app.add_flag("--allow-plain-tcp", config.allow_plain_tcp, "Serve other machines without TLS: only on a network you trust")->envname("MUSTER_CONTROLLER_ALLOW_PLAIN_TCP");
-  option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE", "Where to write the address for clients and agents on this machine. Default STATE_DIR/endpoint.json")
+  app.add_flag("--allow-plain-tcp", config.allow_plain_tcp, "Serve other machines without TLS: only on a network you trust")
+      ->envname("MUSTER_CONTROLLER_ALLOW_PLAIN_TCP");
+  option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
+         "Where to write the address for clients and agents on this machine. Default STATE_DIR/endpoint.json")
       ->type_name("FILE");
-  option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL", "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")->capture_default_str();
-  option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA", "Room for all ranks' logs together, as 20GB; the oldest finished jobs' logs go first. Default 20GB")
+  option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL", "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
+      ->capture_default_str();
+  option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
+         "Room for all ranks' logs together, as 20GB; the oldest finished jobs' logs go first. Default 20GB")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  app.add_flag("--accept-loss", config.accept_loss, "Go on with a damaged or older journal, knowing that its newest records are gone")->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
-  option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER", "How long a finished job stays at hand before it moves to the archive")->capture_default_str()->type_name("TIME");
-  option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL", "How often an agent says that it is there; silent after 3.2 of them")->capture_default_str()->type_name("TIME");
+  app.add_flag("--accept-loss", config.accept_loss, "Go on with a damaged or older journal, knowing that its newest records are gone")
+      ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
+  option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER", "How long a finished job stays at hand before it moves to the archive")
+      ->capture_default_str()
+      ->type_name("TIME");
+  option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL", "How often an agent says that it is there; silent after 3.2 of them")
+      ->capture_default_str()
+      ->type_name("TIME");
   option("--port-range", port_range, "MUSTER_CONTROLLER_PORT_RANGE", "Ports for jobs' masters")->capture_default_str()->type_name("FIRST-LAST");
-  app.add_option("--dump", config.dump, "Print what the journal of this state directory adds up to, then end; the controller must not be running")->type_name("DIR");
+  app.add_option("--dump", config.dump, "Print what the journal of this state directory adds up to, then end; the controller must not be running")
+      ->type_name("DIR");
   const auto end = [&](int code, std::string text) {
     line.exit_code = code;
     line.text = std::move(text);

@@ -13,17 +13,17 @@ namespace muster::controller {
 
 struct Config {
   std::filesystem::path state_dir;
-  std::vector<std::string> listen;            // empty: unix:STATE_DIR/controller.sock
-  std::filesystem::path token_file;           // empty: STATE_DIR/token, when it listens on TCP
+  std::vector<std::string> listen;   // empty: unix:STATE_DIR/controller.sock
+  std::filesystem::path token_file;  // empty: STATE_DIR/token, when it listens on TCP
   bool allow_plain_tcp = false;
-  std::filesystem::path endpoint_file;        // empty: STATE_DIR/endpoint.json
+  std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);
   Duration pulse_interval = std::chrono::seconds(1);
   std::uint16_t port_first = 20'000, port_last = 29'999;
-  std::filesystem::path dump;                 // not empty: print the ledger of this state directory and end
+  std::filesystem::path dump;  // not empty: print the ledger of this state directory and end
 
   [[nodiscard]] bool listens_on_tcp() const;
 };
@@ -32,7 +32,7 @@ std::string_view version();
 
 struct CommandLine {
   Config config;
-  int exit_code = -1;                         // >= 0: end now (help, version, a mistake), after printing `text`
+  int exit_code = -1;  // >= 0: end now (help, version, a mistake), after printing `text`
   std::string text;
 };
 CommandLine parse_command_line(int argc, const char* const* argv);

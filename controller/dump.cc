@@ -12,7 +12,8 @@ Result<std::string> dump_journal(const std::filesystem::path& state_dir) {
   auto journal = journal::SqliteJournal::open({.dir = dir, .ballast_bytes = 0});
   if (!journal) return fail(std::move(journal.error()).in("dumping the journal"));
   Replay replay;
-  if (auto loaded = (*journal)->load([&](const journal::Row& row) { replay.row(row); }); !loaded) return fail(std::move(loaded.error()).in("dumping the journal"));
+  if (auto loaded = (*journal)->load([&](const journal::Row& row) { replay.row(row); }); !loaded)
+    return fail(std::move(loaded.error()).in("dumping the journal"));
   std::string text;
   for (const auto& [job, why] : replay.set_aside()) text += "set aside: job '" + job.str() + "': " + why + "\n";
   return text + core::dump(replay.ledger());

@@ -64,7 +64,7 @@ int run(const Config& config) {
     std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
     return kInternal;
   }
-  ::chmod(config.state_dir.c_str(), 0700);   // one that was there before; failing is met by the next open
+  ::chmod(config.state_dir.c_str(), 0700);  // one that was there before; failing is met by the next open
   if (auto ready = log::set_up({.daemon = "muster-controller", .level = config.log_level, .file = config.state_dir / "controller.log"}); !ready) {
     std::fprintf(stderr, "muster-controller: %s\n", ready.error().message.c_str());
     return kInternal;
@@ -109,13 +109,14 @@ int run(const Config& config) {
     stop_loops();
     return give_up(started.error());
   }
-  for (const auto& [job, why] : started->set_aside) log::error("a job was set aside, the others go on; its devices stay reserved", {{"job", job.str()}, {"why", why}});
+  for (const auto& [job, why] : started->set_aside)
+    log::error("a job was set aside, the others go on; its devices stay reserved", {{"job", job.str()}, {"why", why}});
 
   LogsCollected collected(shell, **store, work);
-  const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
-      **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
-                .on_complete = [&](const JobId& job, AttemptNo attempt, RankNo rank) { collected.on_complete(job, attempt, rank); },
-                .on_trouble = [](const std::string& line) { log::warn(line); }});
+  const std::unique_ptr<links::LogReceiver> receiver =
+      links::LogReceiver::start(**store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
+                                          .on_complete = [&](const JobId& job, AttemptNo attempt, RankNo rank) { collected.on_complete(job, attempt, rank); },
+                                          .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
           {.version = std::string(version()),
            .token = *token,
@@ -124,13 +125,9 @@ int run(const Config& config) {
            .accept_loss = config.accept_loss,
            .on_behind = [](const Error& error) { die(error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
-  Edge edge{.shell = shell,
-            .logs = **store,
-            .work = work,
-            .token = *token,
-            .cluster_out = cluster_out,
-            .version = std::string(version()),
-            .low_on_space = [&] { return (*journal)->low_on_space(); }};
+  Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .low_on_space = [&] {
+              return (*journal)->low_on_space();
+            }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
   collected.start(shell.started_ledger());
@@ -142,7 +139,11 @@ int run(const Config& config) {
   Result<void> announced = server ? write_endpoint(config, **server, started->cluster) : Result<void>(std::unexpected(server.error()));
   if (announced) {
     for (const std::string& address : (*server)->bound()) log::info("listening", {{"address", address}});
-    log::info("ready", {{"cluster", started->cluster.str()}, {"epoch", started->epoch.value}, {"jobs", started->jobs}, {"index", started->index.value}, {"version", version()}});
+    log::info("ready", {{"cluster", started->cluster.str()},
+                        {"epoch", started->epoch.value},
+                        {"jobs", started->jobs},
+                        {"index", started->index.value},
+                        {"version", version()}});
     const int number = asked_to_stop.get_future().get();
     log::info("stopping", {{"signal", number}});
   }

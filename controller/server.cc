@@ -1,5 +1,7 @@
 #include "controller/server.h"
 
+#include <sys/stat.h>
+
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -24,6 +26,9 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
       const std::string& address = bound ? addresses.back() : addresses[i];
       return fail(ErrorCode::Io, "listening on '" + address + "': the address is taken, or not this machine's; choose another one, or port 0 for a free one");
     }
+    // Made under umask 077, so nobody else could come in between.
+    constexpr std::string_view kUnix = "unix:";
+    if (rpc::is_unix(addresses[i])) ::chmod(addresses[i].substr(kUnix.size()).c_str(), 0600);
     server->bound_.push_back(rpc::is_unix(addresses[i]) ? addresses[i] : addresses[i].substr(0, addresses[i].rfind(':') + 1) + std::to_string(ports[i]));
   }
   return server;

@@ -25,11 +25,11 @@ namespace muster::agent {
 using RunKey = std::pair<JobId, AttemptNo>;
 
 enum class WorkerState : std::uint8_t {
-  None,       // run directory without claim, and no worker spawned in this life of the agent
-  Spawned,    // spawned by this life of the agent, has not claimed yet
-  Alive,      // claimed; pid, start time and boot id match a living process
-  Dead,       // claimed once; that process is gone
-  Never,      // claimed by an agent to say "never start this"
+  None,     // run directory without claim, and no worker spawned in this life of the agent
+  Spawned,  // spawned by this life of the agent, has not claimed yet
+  Alive,    // claimed; pid, start time and boot id match a living process
+  Dead,     // claimed once; that process is gone
+  Never,    // claimed by an agent to say "never start this"
 };
 
 struct ExitSeen {
@@ -39,17 +39,17 @@ struct ExitSeen {
   bool stop_requested = false;
   bool oom = false;
   WallTime at{};
-  std::string evidence;                     // the agent's own mark: what agent/watch found in the rank's log
-  bool success_seen = false;                // the agent's own mark
+  std::string evidence;       // the agent's own mark: what agent/watch found in the rank's log
+  bool success_seen = false;  // the agent's own mark
 };
 
 // One run directory, as read (common/rundir) and checked against the process table.
 struct RunSeen {
-  bool launch_sound = false;                // the launch record is there and readable
-  BootId boot_id;                           // of the launch
+  bool launch_sound = false;  // the launch record is there and readable
+  BootId boot_id;             // of the launch
   WorkerState worker = WorkerState::None;
   std::uint64_t worker_pid = 0;
-  std::vector<std::uint32_t> ranks;         // of the launch
+  std::vector<std::uint32_t> ranks;  // of the launch
   std::map<std::uint32_t, std::uint64_t> pids;
   bool started = false;
   WallTime started_at{};
@@ -57,12 +57,12 @@ struct RunSeen {
   WallTime start_failed_at{};
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
-  bool swept = false;                       // the worker's last word, or the agent's own mark after a sweep
+  bool swept = false;  // the worker's last word, or the agent's own mark after a sweep
   std::string swept_reason;
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why
   WallTime refused_at{};
-  std::optional<std::int64_t> first_step;   // the agent's own mark: the attempt's first step as seen on this node
+  std::optional<std::int64_t> first_step;  // the agent's own mark: the attempt's first step as seen on this node
   WallTime first_step_at{};
 };
 
@@ -72,12 +72,29 @@ struct Self {
 };
 
 // --- actions ----------------------------------------------------------------------------------------------------------------------
-struct StartRun { RunKey run; v1::NodeLaunch launch; };                                  // make the directory, then spawn the worker
-struct RefuseRun { RunKey run; v1::StartFailure why; std::string text; };                // leave a directory that never starts, and says why
-struct SignalStop { RunKey run; };                                                       // SIGTERM to the worker, once; it does the rest
-struct SweepRun { RunKey run; std::string reason; };                                     // kill what carries the cookie, until none; then mark swept
-struct MarkSwept { RunKey run; std::string reason; };                                    // proven without looking: another boot, or never started
-struct ForgetRun { RunKey run; };                                                        // remove the directory
+struct StartRun {
+  RunKey run;
+  v1::NodeLaunch launch;
+};  // make the directory, then spawn the worker
+struct RefuseRun {
+  RunKey run;
+  v1::StartFailure why;
+  std::string text;
+};  // leave a directory that never starts, and says why
+struct SignalStop {
+  RunKey run;
+};  // SIGTERM to the worker, once; it does the rest
+struct SweepRun {
+  RunKey run;
+  std::string reason;
+};  // kill what carries the cookie, until none; then mark swept
+struct MarkSwept {
+  RunKey run;
+  std::string reason;
+};  // proven without looking: another boot, or never started
+struct ForgetRun {
+  RunKey run;
+};  // remove the directory
 using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept, ForgetRun>;
 
 // RefuseRun with START_FAILURE_UNSPECIFIED refuses without blame: stopped before it was started; facts_of() then reports no start failure.
@@ -88,7 +105,8 @@ using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept
 std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled in by agent/watch later.
-// A rank without an exit record in a swept directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always gives the same facts.
+// A rank without an exit record in a swept directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always
+// gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);
 
 }  // namespace muster::agent

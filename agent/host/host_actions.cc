@@ -171,7 +171,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
   if (entry == nullptr || !entry->sweep) return;
   // The group first: it also holds what has emptied its environment.
   std::optional<process::Cgroup> group;
-  struct stat info {};
+  struct stat info{};
   const std::string path = entry->view.launch() == nullptr ? "" : entry->view.launch()->cgroup();
   if (!path.empty() && ::stat(path.c_str(), &info) == 0) {
     if (auto opened = process::Cgroup::make(path)) group = std::move(*opened);

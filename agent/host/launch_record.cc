@@ -22,7 +22,7 @@ std::map<std::string, std::string> base_environment(const UserEntry& user) {
 }
 
 bool executable_file(const std::string& path, bool& exists) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return false;
   exists = true;
   return S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;

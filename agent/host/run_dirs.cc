@@ -25,7 +25,7 @@ Result<void> own(const fs::path& path, const UserEntry* owner) {
 
 Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
   std::vector<fs::path> missing;
-  struct stat info {};
+  struct stat info{};
   for (fs::path at = path; ::stat(at.c_str(), &info) != 0; at = at.parent_path()) {
     if (errno != ENOENT) return fail_errno(fmt::format("making directory '{}'", path.string()), errno);
     missing.push_back(at);
@@ -47,7 +47,7 @@ Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserE
     if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
     if (::symlink(target.c_str(), (dir / name).c_str()) != 0) return fail_errno(fmt::format("linking '{}' to '{}'", (dir / name).string(), target), errno);
     if (auto done = own(dir / name, owner); !done) return done;
-    struct stat info {};
+    struct stat info{};
     if (::stat((dir / name).c_str(), &info) != 0) {
       return fail(
           ErrorCode::DataLoss,

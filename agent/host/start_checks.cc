@@ -93,7 +93,7 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
   for (const v1::RankProcess& rank : order.ranks()) {
     const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
     if (!looked.emplace(rank.cwd(), script).second) continue;
-    struct stat info {};
+    struct stat info{};
     if (!made.contains(rank.cwd())) {
       if (!rank.cwd().starts_with('/'))
         return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
@@ -118,7 +118,7 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
   places.insert(places.end(), order.make_dirs().begin(), order.make_dirs().end());
   std::set<unsigned long> looked;
   for (std::filesystem::path place : places) {
-    struct statvfs info {};
+    struct statvfs info{};
     // A directory still to be made is judged by the nearest one that is there.
     while (::statvfs(place.c_str(), &info) != 0) {
       if (errno != ENOENT || !place.has_relative_path()) {

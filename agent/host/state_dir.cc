@@ -45,7 +45,7 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   const auto absolute = std::filesystem::absolute(path, error);
   if (error) return fail(ErrorCode::Io, fmt::format("opening state directory '{}': {}", path.string(), error.message()));
   if (auto made = io::make_dirs(absolute, 0700); !made) return fail(std::move(made).error().in("opening the state directory"));
-  struct stat info {};
+  struct stat info{};
   if (::stat(absolute.c_str(), &info) != 0) return fail_errno(fmt::format("opening state directory '{}'", absolute.string()), errno);
   if (info.st_uid != geteuid()) {
     return fail(ErrorCode::NotAllowed,

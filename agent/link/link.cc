@@ -140,7 +140,8 @@ void Link::on_done(const grpc::Status& status) {
 
 void Link::refused(const Error& error) {
   const bool for_good = handlers_.on_refused && handlers_.on_refused(error);
-  const std::string next = for_good ? "" : "; trying again every " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) + " s";
+  const std::string next =
+      for_good ? "" : "; trying again every " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) + " s";
   if (said_ != error.message) log::error("refused: " + error.message + next);
   said_ = error.message;
   if (for_good) return;

@@ -27,9 +27,9 @@ int events(const Context& context, const Options& options) {
     if (!parsed) return report(context, parsed.error());
     timeout = *parsed;
   }
+  Interrupt interrupt(timeout);
   auto session = context.connect();
   if (!session) return report(context, session.error());
-  Interrupt interrupt(timeout);
 
   // Without -f: up to the journal's index of now.
   std::uint64_t last = 0;
@@ -41,7 +41,10 @@ int events(const Context& context, const Options& options) {
     session->prepare(call);
     const Interrupt::Guard guard(interrupt, call);
     v1::GetClusterStatusResponse status;
-    if (const auto result = session->nodes->GetClusterStatus(&call, {}, &status); !result.ok()) return report(context, *session, result);
+    if (const auto result = session->nodes->GetClusterStatus(&call, {}, &status); !result.ok()) {
+      if (interrupt.fired()) return interrupt.timed_out() && options.follow ? kTimedOut : kOk;
+      return report(context, *session, result);
+    }
     last = status.journal_index();
   }
   if (!options.target.empty()) {

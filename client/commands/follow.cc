@@ -99,7 +99,7 @@ class Follower {
       : context_(context), session_(session), interrupt_(interrupt), options_(options), terminal_(render::is_terminal(2) && context.err.colour && !options.quiet) {}
 
   int run() {
-    if (!refresh()) return report(context_, session_, last_status_);
+    if (!refresh()) return interrupt_.fired() ? leave() : report(context_, session_, last_status_);
     interrupt_.on_fire([this] { news_.wake(); });
     std::thread events([this] { read_events(); });
     std::thread logs;
@@ -225,11 +225,17 @@ class Follower {
       if (ended && (logs_ended_ || std::chrono::steady_clock::now() >= grace)) return finish();
     }
     erase_block();
+    return leave();
+  }
+
+  // Time is up or Ctrl-C; perhaps before the job's name was learnt.
+  int leave() {
+    const std::string name = job_.spec().name().empty() ? options_.job : job_.spec().name();
     if (interrupt_.timed_out()) {
-      fmt::print(stderr, "muster: time is up; job '{}' goes on; come back with 'muster watch {}'\n", job_.spec().name(), job_.spec().name());
+      fmt::print(stderr, "muster: time is up; job '{0}' goes on; come back with 'muster watch {0}'\n", name);
       return kTimedOut;
     }
-    fmt::print(stderr, "detached; job '{}' goes on. Come back with 'muster watch {}', stop it with 'muster cancel {}'\n", job_.spec().name(), job_.spec().name(), job_.spec().name());
+    fmt::print(stderr, "detached; job '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name);
     return kOk;
   }
 
@@ -304,7 +310,7 @@ class Follower {
 
   int finish() {
     erase_block();
-    if (!refresh()) return report(context_, session_, last_status_);
+    if (!refresh()) return interrupt_.fired() ? leave() : report(context_, session_, last_status_);
     read_series();
     std::FILE* to = terminal_ ? stderr : stdout;
     const render::Style& style = terminal_ ? context_.err : context_.out;

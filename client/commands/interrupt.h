@@ -1,5 +1,5 @@
 // Ctrl-C and time-outs for verbs that block: Ctrl-C detaches, it never kills a job. One a process. Owns a thread that waits for SIGINT and
-// SIGTERM (blocked everywhere else) and for the deadline; it cancels the calls that were registered.
+// SIGTERM (blocked everywhere else: so it is made before the first thread, that is before connect()) and for the deadline; it cancels the calls that were registered.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -67,7 +67,7 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("local", "A private cluster on this machine: real daemons for yourself alone");
   command->require_subcommand(1);
-  const auto common = [&](CLI::App* verb) { verb->add_option("--state-dir", options->dir, "where it lives (default: below your home's state directory)")->envname("MUSTER_LOCAL_DIR"); };
+  const auto common = [&](CLI::App* verb) { verb->add_option("--state-dir", options->dir, "where it lives (default: $MUSTER_LOCAL_DIR, else below your home's state directory)"); };
   CLI::App* start = command->add_subcommand("up", "Start it, or what of it is gone");
   common(start);
   start->add_option("-n,--nodes", options->nodes, "agents to run")->check(CLI::Range(1U, 256U))->capture_default_str();

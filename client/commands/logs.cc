@@ -124,9 +124,9 @@ int logs(const Context& context, const Options& options) {
   }
   for (const auto rank : *ranks) request.add_ranks(rank);
 
+  Interrupt interrupt(timeout);
   auto session = context.connect();
   if (!session) return report(context, session.error());
-  Interrupt interrupt(timeout);
   grpc::ClientContext call;
   session->prepare(call, std::nullopt);
   const Interrupt::Guard guard(interrupt, call);

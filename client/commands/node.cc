@@ -136,12 +136,14 @@ int declare_dead(const Context& context, const Options& options) {
 }  // namespace
 
 void add_node(CLI::App& app, Context& context, int& exit) {
+  // Options of their own: CLI11 gives variables to the verbs that were not called, too.
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List nodes");
   add_output_option(*ls, options->output);
   ls->callback([&context, &exit, options] { exit = list(context, *options); });
+  options = std::make_shared<Options>();
   CLI::App* one = command->add_subcommand("show", "Show one node: devices, who holds them, what else is there");
   one->add_option("node", options->node, "node name")->required();
   add_output_option(*one, options->output);

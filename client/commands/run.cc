@@ -36,6 +36,8 @@ int run(const Context& context, const Options& options) {
     if (!parsed) return report(context, parsed.error());
     timeout = *parsed;
   }
+  std::optional<Interrupt> interrupt;  // before the threads that connect() brings: a signal must not find one of them
+  if (!options.detach) interrupt.emplace(timeout);
   auto session = context.connect();
   if (!session) return report(context, session.error());
 
@@ -56,8 +58,7 @@ int run(const Context& context, const Options& options) {
     if (render::is_terminal(2)) fmt::print(stderr, "{}; follow it with 'muster watch {}'\n", response.repeated_request() ? "submitted before under this request id" : "submitted", response.job_id());
     return kOk;
   }
-  Interrupt interrupt(timeout);
-  return follow(context, *session, interrupt, {.job = response.job_id(), .logs = true, .quiet = options.quiet});
+  return follow(context, *session, *interrupt, {.job = response.job_id(), .logs = true, .quiet = options.quiet});
 }
 
 }  // namespace

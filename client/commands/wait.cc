@@ -39,9 +39,9 @@ int wait(const Context& context, const Options& options) {
     if (!parsed) return report(context, parsed.error());
     timeout = *parsed;
   }
+  Interrupt interrupt(timeout);
   auto session = context.connect();
   if (!session) return report(context, session.error());
-  Interrupt interrupt(timeout);
 
   // Watch from the beginning, ask after each event that could matter: what is asked for may have been there before we came.
   std::string job_id = options.job;

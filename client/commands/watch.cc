@@ -26,12 +26,12 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
       }
       timeout = *parsed;
     }
+    Interrupt interrupt(timeout);
     auto session = context.connect();
     if (!session) {
       exit = report(context, session.error());
       return;
     }
-    Interrupt interrupt(timeout);
     exit = follow(context, *session, interrupt, {.job = options->job, .logs = !options->no_logs, .quiet = false});
   });
 }

@@ -47,8 +47,8 @@ struct Loop::Impl {
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
   std::atomic<bool> stopping = false;
   std::thread thread;
-  std::mutex mutex;                            // guards stats
-  std::map<const char*, PostStats> stats;      // by the literal's address; one name in two files is two rows, added up in Loop::stats
+  std::mutex mutex;                        // guards stats
+  std::map<const char*, PostStats> stats;  // by the literal's address; one name in two files is two rows, added up in Loop::stats
 };
 
 Loop::Loop(std::string name) : impl_(std::make_unique<Impl>(std::move(name))) {
@@ -62,7 +62,8 @@ Loop::~Loop() { MUSTER_ASSERT(!impl_->thread.joinable(), "a loop was destroyed b
 
 void Loop::post(const char* name, Task task) {
   if (impl_->stopping.load(std::memory_order_acquire)) return;
-  asio::post(impl_->context, [impl = impl_.get(), name, posted = Steady::now(), task = std::move(task)]() mutable { impl->run(name, posted, std::move(task)); });
+  asio::post(impl_->context,
+             [impl = impl_.get(), name, posted = Steady::now(), task = std::move(task)]() mutable { impl->run(name, posted, std::move(task)); });
 }
 
 bool Loop::on_this() const { return impl_->thread.get_id() == std::this_thread::get_id(); }
@@ -104,7 +105,7 @@ struct Timer::Impl {
   Loop::Impl& loop;
   asio::steady_timer timer;
   const char* name;
-  std::uint64_t generation = 0;   // an expired wait whose handler is already queued when it is re-armed or cancelled must not run
+  std::uint64_t generation = 0;  // an expired wait whose handler is already queued when it is re-armed or cancelled must not run
 };
 
 Timer::Timer(Loop& loop, const char* name) : impl_(std::make_shared<Impl>(*loop.impl_, name)) {}
@@ -175,7 +176,7 @@ Readable::~Readable() { cancel(); }
 void Readable::cancel() {
   if (impl_->cancelled) return;
   impl_->cancelled = true;
-  impl_->descriptor.release();   // cancels the wait, leaves the descriptor to its owner
+  impl_->descriptor.release();  // cancels the wait, leaves the descriptor to its owner
 }
 
 }  // namespace muster::async

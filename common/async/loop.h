@@ -28,7 +28,7 @@ struct PostStats {
 
 class Loop {
  public:
-  explicit Loop(std::string name);   // at most 15 characters: it is the thread's name
+  explicit Loop(std::string name);  // at most 15 characters: it is the thread's name
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -82,7 +82,7 @@ class Signals {
 // The handler may cancel or destroy its own Readable.
 class Readable {
  public:
-  enum class Ready : std::uint8_t { Read, Priority };   // POLLIN, POLLPRI
+  enum class Ready : std::uint8_t { Read, Priority };  // POLLIN, POLLPRI
   Readable(Loop& loop, const char* name, int fd, std::function<void()> handler, Ready ready = Ready::Read);
   ~Readable();
   Readable(const Readable&) = delete;

@@ -6,8 +6,8 @@ namespace muster {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line, const char* text);
 }
 
-#define MUSTER_ASSERT(expression, text)                                                     \
-  do {                                                                                      \
-    if (!(expression)) [[unlikely]]                                                         \
-      ::muster::assertion_failed(#expression, __FILE__, __LINE__, text);                    \
+#define MUSTER_ASSERT(expression, text)                                  \
+  do {                                                                   \
+    if (!(expression)) [[unlikely]]                                      \
+      ::muster::assertion_failed(#expression, __FILE__, __LINE__, text); \
   } while (false)

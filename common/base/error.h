@@ -12,18 +12,18 @@ namespace muster {
 
 // Few, ours. common/rpc maps them to grpc::Status and back; client maps them to exit codes (in brackets).
 enum class ErrorCode {
-  InvalidArgument,   // spec or usage is wrong [64]
-  Unsatisfiable,     // the registered nodes can never do it [2]
-  NotFound,          // [10]
-  NotAllowed,        // [11]
-  Conflict,          // taken, ambiguous, or not in this phase [12]
-  Unreachable,       // the other end is not there [13]
-  TimedOut,          // [4]
-  ResourceExhausted, // a limit was hit; the text names it [70]
-  DataLoss,          // something stored is damaged or older than it must be [70]
-  Unsupported,       // known, not in this release [64]
-  Io,                // disk or operating system [70]
-  Internal,          // [70]
+  InvalidArgument,    // spec or usage is wrong [64]
+  Unsatisfiable,      // the registered nodes can never do it [2]
+  NotFound,           // [10]
+  NotAllowed,         // [11]
+  Conflict,           // taken, ambiguous, or not in this phase [12]
+  Unreachable,        // the other end is not there [13]
+  TimedOut,           // [4]
+  ResourceExhausted,  // a limit was hit; the text names it [70]
+  DataLoss,           // something stored is damaged or older than it must be [70]
+  Unsupported,        // known, not in this release [64]
+  Io,                 // disk or operating system [70]
+  Internal,           // [70]
 };
 
 std::string_view to_string(ErrorCode code);
@@ -42,9 +42,7 @@ struct [[nodiscard]] Result : std::expected<T, Error> {
   using std::expected<T, Error>::expected;
 };
 
-inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
-  return std::unexpected<Error>(Error{code, std::move(message)});
-}
+inline std::unexpected<Error> fail(ErrorCode code, std::string message) { return std::unexpected<Error>(Error{code, std::move(message)}); }
 inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
 
 // ErrorCode::Io with errno's text behind: "opening '/x': Permission denied".

@@ -31,17 +31,17 @@ struct NumberId {
   friend constexpr auto operator<=>(const NumberId&, const NumberId&) = default;
 };
 
-using JobId = TextId<struct JobIdTag>;           // 13 characters, Crockford base32, lower case: 9 of time, 4 of chance; sortable
-using NodeName = TextId<struct NodeNameTag>;     // [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}), chosen by the operator
-using InstanceId = TextId<struct InstanceTag>;   // one state directory of an agent
-using BootId = TextId<struct BootTag>;           // /proc/sys/kernel/random/boot_id
-using ClusterId = TextId<struct ClusterTag>;     // made once by the first controller start
-using RequestId = TextId<struct RequestTag>;     // client's, for safe retries
+using JobId = TextId<struct JobIdTag>;          // 13 characters, Crockford base32, lower case: 9 of time, 4 of chance; sortable
+using NodeName = TextId<struct NodeNameTag>;    // [a-zA-Z0-9]([a-zA-Z0-9._-]{0,62}), chosen by the operator
+using InstanceId = TextId<struct InstanceTag>;  // one state directory of an agent
+using BootId = TextId<struct BootTag>;          // /proc/sys/kernel/random/boot_id
+using ClusterId = TextId<struct ClusterTag>;    // made once by the first controller start
+using RequestId = TextId<struct RequestTag>;    // client's, for safe retries
 
-using AttemptNo = NumberId<struct AttemptTag, std::uint32_t>;      // from 1; 0 = none; the fence
-using RankNo = NumberId<struct RankTag, std::uint32_t>;            // global, from 0
-using Epoch = NumberId<struct EpochTag, std::uint64_t>;            // +1 a controller start
-using JournalIndex = NumberId<struct IndexTag, std::uint64_t>;     // from 1; 0 = before the first record
+using AttemptNo = NumberId<struct AttemptTag, std::uint32_t>;        // from 1; 0 = none; the fence
+using RankNo = NumberId<struct RankTag, std::uint32_t>;              // global, from 0
+using Epoch = NumberId<struct EpochTag, std::uint64_t>;              // +1 a controller start
+using JournalIndex = NumberId<struct IndexTag, std::uint64_t>;       // from 1; 0 = before the first record
 using ConnectionId = NumberId<struct ConnectionTag, std::uint64_t>;  // of this controller process; 0 = none
 
 }  // namespace muster

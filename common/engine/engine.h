@@ -23,21 +23,21 @@ struct NodeSlot {
   std::vector<std::uint32_t> devices;
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
-  std::string device_type;                 // of its devices, for resources.type auto; empty = not known
+  std::string device_type;  // of its devices, for resources.type auto; empty = not known
 };
 
 // Everything a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
-  const v1::JobSpec* spec = nullptr;       // defaults filled in
+  const v1::JobSpec* spec = nullptr;  // defaults filled in
   std::string job_id;
   std::uint32_t attempt = 1;
-  std::vector<NodeSlot> nodes;             // rank order
+  std::vector<NodeSlot> nodes;  // rank order
   std::uint16_t master_port = 0;
-  std::string out_dir;                     // ${out}
-  std::string save_dir;                    // ${save.dir}: the attempt's own
-  std::string resume_dir;                  // ${resume.dir}; empty at a first start
+  std::string out_dir;     // ${out}
+  std::string save_dir;    // ${save.dir}: the attempt's own
+  std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
-  std::string resume_source;               // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+  std::string resume_source;  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
 
   // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
   [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
@@ -45,31 +45,31 @@ struct LaunchRequest {
 
 struct Value {
   std::string text;
-  std::string source;                      // "runtime.env", "resume.env", "engine torch", "muster", ...
+  std::string source;  // "runtime.env", "resume.env", "engine torch", "muster", ...
 };
 
 struct RankPlan {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
-  std::size_t node = 0;                    // index in LaunchRequest::nodes
-  std::vector<std::string> argv;           // argv[0] may be a bare name: resolved on the node, on the PATH of its environment
+  std::size_t node = 0;           // index in LaunchRequest::nodes
+  std::vector<std::string> argv;  // argv[0] may be a bare name: resolved on the node, on the PATH of its environment
   std::string cwd;
-  std::map<std::string, Value> env;        // all of this rank's
+  std::map<std::string, Value> env;  // all of this rank's
   std::vector<std::uint32_t> devices;
 };
 
 struct LaunchPlan {
-  std::vector<RankPlan> ranks;             // by rank
+  std::vector<RankPlan> ranks;  // by rank
   v1::Watching watching;
 };
 
 struct Engine {
   std::string_view name;
-  std::string_view summary;                                          // one line, for `explain engine`
-  std::string_view grammar;                                          // default row of the grammar table
-  std::string_view layout;                                           // default row of the layout table
-  bool lockstep = false;                                             // launch.lockstep: auto
-  std::span<const std::string_view> identity;                        // variables that runtime.env and resume.env may not set
+  std::string_view summary;                    // one line, for `explain engine`
+  std::string_view grammar;                    // default row of the grammar table
+  std::string_view layout;                     // default row of the layout table
+  bool lockstep = false;                       // launch.lockstep: auto
+  std::span<const std::string_view> identity;  // variables that runtime.env and resume.env may not set
   // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change argv. Runs when the spec's own environment is in and
   // before argv is expanded, so that its templates may stand in argv.
   void (*launch)(const LaunchRequest&, LaunchPlan&);
@@ -102,7 +102,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
 
 // Where things are, by rule. `cluster_out` is used when the spec names no output_dir.
 std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out);
-Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);   // errors: a template that has no value for a whole job
+Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);  // errors: a template that has no value for a whole job
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 

@@ -16,10 +16,10 @@ namespace muster::engine {
 
 struct StepLine {
   std::int64_t step = -1;
-  std::int64_t total = 0;                  // 0 = the line does not say
+  std::int64_t total = 0;  // 0 = the line does not say
   double loss = 0;
   bool has_loss = false;
-  double seconds = 0;                      // a step; 0 = the line does not say
+  double seconds = 0;  // a step; 0 = the line does not say
 };
 
 class Grammar {

@@ -24,7 +24,7 @@ class FileView {
     bool directory = false;
     std::uint64_t bytes = 0;
   };
-  [[nodiscard]] virtual std::vector<Entry> list(const std::string& dir) const = 0;         // empty when not there
+  [[nodiscard]] virtual std::vector<Entry> list(const std::string& dir) const = 0;  // empty when not there
   [[nodiscard]] virtual std::string head(const std::string& file, std::size_t most) const = 0;
   [[nodiscard]] virtual std::string tail(const std::string& file, std::size_t most) const = 0;
 };
@@ -32,19 +32,19 @@ class FileView {
 struct FoundShard {
   std::string name;
   std::uint64_t bytes = 0;
-  bool finished = false;                   // by the engine's own marks, and readable to its end in its own format
+  bool finished = false;  // by the engine's own marks, and readable to its end in its own format
 };
 struct FoundCheckpoint {
   std::int64_t step = 0;
   std::string path;
   std::vector<FoundShard> shards;
-  std::uint32_t expected = 0;              // shards it needs; 0 = cannot be told yet
-  bool sealed = false;                     // the whole checkpoint's own mark is there
+  std::uint32_t expected = 0;  // shards it needs; 0 = cannot be told yet
+  bool sealed = false;         // the whole checkpoint's own mark is there
 };
 
 struct LinkPlan {
-  std::vector<std::pair<std::string, std::string>> links;   // name in the resume directory -> target
-  std::vector<std::pair<std::string, std::string>> files;   // name -> content (trackers: muster's word, never the engine's)
+  std::vector<std::pair<std::string, std::string>> links;  // name in the resume directory -> target
+  std::vector<std::pair<std::string, std::string>> files;  // name -> content (trackers: muster's word, never the engine's)
 };
 
 class CheckpointLayout {

@@ -261,7 +261,7 @@ class Planner {
     }
   }
 
-  static std::string engine_word(const Engine* engine, std::string_view Engine::*word) { return engine == nullptr ? "none" : std::string(engine->*word); }
+  static std::string engine_word(const Engine* engine, std::string_view Engine::* word) { return engine == nullptr ? "none" : std::string(engine->*word); }
 
   void fill_watching(LaunchPlan& plan, const Engine* engine) {
     v1::Watching& watching = plan.watching;

@@ -63,7 +63,7 @@ int write_all(int fd, std::string_view bytes, std::size_t& written) {
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return failed("opening", path, errno);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
   std::string bytes;
   // Files of /proc say 0 bytes: read until the end, whatever stat says.
@@ -124,7 +124,7 @@ Result<void> make_dirs(const std::filesystem::path& path, unsigned mode) {
     }
   }
   const int error = errno;
-  struct stat status {};
+  struct stat status{};
   if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
   return failed("making directory", path, error == EEXIST ? ENOTDIR : error);
 }

@@ -79,7 +79,7 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) return read;
   if (!fd) return failed("opening", path, errno);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < offset) {

@@ -15,9 +15,9 @@ namespace muster::log {
 enum class Level { Debug, Info, Warn, Error };
 
 struct Options {
-  std::string daemon;                    // "muster-controller"
-  std::string level = "info";            // debug | info | warn | error | off
-  std::filesystem::path file;            // empty: none
+  std::string daemon;          // "muster-controller"
+  std::string level = "info";  // debug | info | warn | error | off
+  std::filesystem::path file;  // empty: none
   bool to_stderr = true;
 };
 // Before any other thread starts. Errors: an unknown level, a file that cannot be opened.

@@ -18,7 +18,7 @@ namespace {
 constexpr long kCgroup2Magic = 0x63677270;
 
 bool is_cgroup2(const std::filesystem::path& path) {
-  struct statfs info {};
+  struct statfs info{};
   return ::statfs(path.c_str(), &info) == 0 && info.f_type == kCgroup2Magic;
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kKeepaliveTimeMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 3'000;
-constexpr std::size_t kSocketPathMax = 107;   // sun_path, with its end
+constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its end
 
 bool same(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -55,9 +55,9 @@ std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);   // in truth: how long one attempt to connect may take
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);  // in truth: how long one attempt to connect may take
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);              // a proxy variable in a user's environment must not capture loopback
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy variable in a user's environment must not capture loopback
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(), arguments);
 }
@@ -72,13 +72,14 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);      // a second daemon on the port must fail, not share it
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon on the port must fail, not share it
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
 }
 
 grpc::Status check_caller(const grpc::CallbackServerContext& context, const std::string& expected_token) {
   if (context.peer().starts_with("unix")) return grpc::Status::OK;
-  if (expected_token.empty()) return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: this address needs a token, and the controller has none; it is a bug"};
+  if (expected_token.empty())
+    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: this address needs a token, and the controller has none; it is a bug"};
   const auto found = context.client_metadata().find("authorization");
   if (found == context.client_metadata().end()) {
     return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: no token was sent; name the cluster's token file (--token-file or MUSTER_TOKEN_FILE)"};

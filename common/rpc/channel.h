@@ -14,13 +14,13 @@ namespace muster::rpc {
 
 struct Endpoint {
   std::string address;
-  std::string token;                     // empty: none needed (a unix socket is guarded by its mode)
+  std::string token;  // empty: none needed (a unix socket is guarded by its mode)
 };
 
 // Of `unix:/abs/path` or `host:port`; the text says what is wrong with it.
 Result<void> check_address(std::string_view address);
 [[nodiscard]] bool is_unix(std::string_view address);
-[[nodiscard]] bool is_loopback(std::string_view address);   // unix sockets count
+[[nodiscard]] bool is_loopback(std::string_view address);  // unix sockets count
 
 // A connection of its own (two channels to one address never share one). A dead peer is noticed within 8 s even when nothing is sent;
 // reconnects back off from 50 ms to 2 s.

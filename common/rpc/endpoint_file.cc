@@ -18,7 +18,8 @@ constexpr std::size_t kFileBytesMax = 64 << 10;
 
 Result<void> write_endpoint_file(const std::filesystem::path& path, const EndpointFile& file) {
   const nlohmann::ordered_json json = {{"address", file.address}, {"token_file", file.token_file}, {"cluster_id", file.cluster_id}, {"pid", file.pid}};
-  if (auto written = io::replace_file(path, json.dump(2) + "\n", io::Durable::No); !written) return fail(std::move(written.error()).in("writing the endpoint file"));
+  if (auto written = io::replace_file(path, json.dump(2) + "\n", io::Durable::No); !written)
+    return fail(std::move(written.error()).in("writing the endpoint file"));
   return {};
 }
 
@@ -40,7 +41,7 @@ Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path) {
 }
 
 Result<std::string> read_token_file(const std::filesystem::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
     return fail(ErrorCode::NotAllowed, "reading the token file '" + path.string() + "': others may read it; chmod 600 it, or make a new one");
   }
@@ -49,7 +50,8 @@ Result<std::string> read_token_file(const std::filesystem::path& path) {
   std::string text = std::move(*read);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
   for (const char c : text) {
-    if (c <= ' ' || c > '~') return fail(ErrorCode::InvalidArgument, "reading the token file '" + path.string() + "': it must hold one line of printable characters");
+    if (c <= ' ' || c > '~')
+      return fail(ErrorCode::InvalidArgument, "reading the token file '" + path.string() + "': it must hold one line of printable characters");
   }
   if (text.empty()) return fail(ErrorCode::InvalidArgument, "reading the token file '" + path.string() + "': it is empty");
   return text;

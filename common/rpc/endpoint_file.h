@@ -13,9 +13,9 @@ namespace muster::rpc {
 
 struct EndpointFile {
   std::string address;
-  std::string token_file;                // empty: the address is a unix socket
+  std::string token_file;  // empty: the address is a unix socket
   std::string cluster_id;
-  std::uint64_t pid = 0;                 // of the controller that wrote it
+  std::uint64_t pid = 0;  // of the controller that wrote it
   friend bool operator==(const EndpointFile&, const EndpointFile&) = default;
 };
 

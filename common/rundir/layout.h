@@ -36,9 +36,7 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path identity() const { return root_ / "identity"; }
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
-  [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
-    return runs() / (job.str() + "." + std::to_string(attempt.value));
-  }
+  [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const { return runs() / (job.str() + "." + std::to_string(attempt.value)); }
   // Nothing: the name is not a run directory's.
   static std::optional<std::pair<JobId, AttemptNo>> parse_run_name(const std::string& name);
 

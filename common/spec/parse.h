@@ -14,22 +14,22 @@
 namespace muster::spec {
 
 struct Problem {
-  std::uint32_t line = 0;                  // from 1; 0 = no place (an override, an API client)
+  std::uint32_t line = 0;  // from 1; 0 = no place (an override, an API client)
   std::uint32_t column = 0;
-  std::string key;                         // dotted path
-  std::string message;                     // with the accepted values
+  std::string key;      // dotted path
+  std::string message;  // with the accepted values
 };
 // "file:line:column: message", one a line; without a place: "key: message".
 std::string format(std::span<const Problem> problems, std::string_view file);
 
 struct ParseOptions {
-  std::string base_dir;                                        // absolute; relative paths of the spec are below it
-  std::vector<std::pair<std::string, std::string>> set;        // --set a.b=value (value is YAML)
-  std::vector<std::pair<std::string, std::string>> env;        // --env K=V, over runtime.env
+  std::string base_dir;                                  // absolute; relative paths of the spec are below it
+  std::vector<std::pair<std::string, std::string>> set;  // --set a.b=value (value is YAML)
+  std::vector<std::pair<std::string, std::string>> env;  // --env K=V, over runtime.env
 };
 struct Parsed {
-  v1::JobSpec spec;                                            // sound only when problems is empty
-  std::vector<Problem> problems;                               // by position
+  v1::JobSpec spec;               // sound only when problems is empty
+  std::vector<Problem> problems;  // by position
 };
 Parsed parse_yaml(std::string_view text, const ParseOptions& options);
 

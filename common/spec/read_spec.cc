@@ -128,8 +128,7 @@ void SpecReader::read(const Node& root) {
   places_[""] = {root.line, root.column};
   if (root.kind != Node::Kind::Map) {
     problem(root, "",
-            root.kind == Node::Kind::Null ? "the spec is empty; `muster explain` lists the keys"
-                                          : "a spec is a map of keys (name: , engine: , launch: ...)");
+            root.kind == Node::Kind::Null ? "the spec is empty; `muster explain` lists the keys" : "a spec is a map of keys (name: , engine: , launch: ...)");
     return;
   }
   section(root, "");

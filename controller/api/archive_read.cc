@@ -13,7 +13,8 @@ Result<ArchivedRecord> look_up(journal::Journal& journal, const JobId& id, bool 
   if (!job) return fail(ErrorCode::DataLoss, "reading job '" + id.str() + "' from the archive: its records make no sense");
   ArchivedRecord record{.job = std::move(*job)};
   if (events) {
-    Replay replay([&](const journal::Row& row, const core::Ledger& after) { record.events.push_back(std::make_shared<const v1::Event>(describe(row, after))); });
+    Replay replay(
+        [&](const journal::Row& row, const core::Ledger& after) { record.events.push_back(std::make_shared<const v1::Event>(describe(row, after))); });
     for (const journal::Row& row : (*archived)->rows) replay.row(row);
   }
   return record;

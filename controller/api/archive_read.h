@@ -12,7 +12,7 @@ namespace muster::controller {
 
 struct ArchivedRecord {
   core::JobRecord job;
-  std::vector<EventPtr> events;            // of the job, in order; empty when not asked for
+  std::vector<EventPtr> events;  // of the job, in order; empty when not asked for
 };
 // `done` is called on the journal's thread: the record, or NotFound.
 void read_archived(Shell& shell, const JobId& id, bool events, std::move_only_function<void(Result<ArchivedRecord>)> done);

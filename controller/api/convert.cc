@@ -173,7 +173,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   }
   shown.set_restarts(shown.attempt() > 1 ? shown.attempt() - 1 : 0);
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
-  if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();   // what broke on the way stands in the incidents
+  if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
   if (detail == Detail::Full) {
     for (const core::CheckpointRecord& checkpoint : job.checkpoints) {

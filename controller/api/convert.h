@@ -22,7 +22,7 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume);
 // The latest reading of the newest attempt that was heard of; nothing: none since this controller started.
 std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job);
 
-enum class Detail { List, Full };   // List: the last attempt, no checkpoints, no incidents
+enum class Detail { List, Full };  // List: the last attempt, no checkpoints, no incidents
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail);
 
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after);

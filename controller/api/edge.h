@@ -18,11 +18,11 @@ namespace muster::controller {
 struct Edge {
   Shell& shell;
   logs::LogStore& logs;
-  async::Loop& work;                       // blocking reads of logs, planning
+  async::Loop& work;  // blocking reads of logs, planning
   std::string token;
   std::string cluster_out;
   std::string version;
-  std::function<bool()> low_on_space;      // any thread
+  std::function<bool()> low_on_space;  // any thread
 };
 
 inline grpc::Status overloaded() {

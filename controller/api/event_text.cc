@@ -20,11 +20,16 @@ std::string with_reason(std::string text, const std::string& reason) { return re
 std::string plural(std::size_t count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
 
 struct Sayer {
-  Said operator()(const core::ControllerStarted& e) const { return {"controller-started", fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)}; }
-  Said operator()(const core::NodeRegistered& e) const {
-    return {"node-registered", fmt::format("node '{}' registered with {}", e.node.str(), plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
+  Said operator()(const core::ControllerStarted& e) const {
+    return {"controller-started", fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)};
   }
-  Said operator()(const core::NodeDeclaredDead& e) const { return {"node-declared-dead", with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)}; }
+  Said operator()(const core::NodeRegistered& e) const {
+    return {"node-registered",
+            fmt::format("node '{}' registered with {}", e.node.str(), plural(static_cast<std::size_t>(e.inventory.devices_size()), "device"))};
+  }
+  Said operator()(const core::NodeDeclaredDead& e) const {
+    return {"node-declared-dead", with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
+  }
   Said operator()(const core::JobSubmitted& e) const {
     return {"job-submitted", fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(), plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
@@ -41,7 +46,9 @@ struct Sayer {
     const std::string from = e.resume ? fmt::format("resumes from step {}", e.resume->step) : "from the beginning";
     return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}", e.attempt.value, plural(ranks, "rank"), nodes, from)};
   }
-  Said operator()(const core::NodeStarted& e) const { return {"node-started", fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))}; }
+  Said operator()(const core::NodeStarted& e) const {
+    return {"node-started", fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
+  }
   Said operator()(const core::NodeStartFailed& e) const {
     return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})", e.node.str(), core::to_string(e.why)), e.text)};
   }
@@ -50,7 +57,9 @@ struct Sayer {
     if (e.stop_requested) text += ", after a stop was asked for";
     return {"rank-exited", with_reason(std::move(text), e.evidence), static_cast<std::int32_t>(e.rank.value)};
   }
-  Said operator()(const core::NodeSwept& e) const { return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)}; }
+  Said operator()(const core::NodeSwept& e) const {
+    return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)};
+  }
   Said operator()(const core::FirstStep& e) const { return {"first-step", fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)}; }
   Said operator()(const core::CheckpointCompleted& e) const {
     return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes", e.step, plural(e.shards, "shard"), e.bytes)};
@@ -64,9 +73,12 @@ struct Sayer {
   Said operator()(const core::CaughtUp& e) const { return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)}; }
   Said operator()(const core::AttemptCompleted& e) const { return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)}; }
   Said operator()(const core::JobEnded& e) const {
-    return {"job-ended", with_reason(fmt::format("job {}", core::to_string(e.outcome)), e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
+    return {"job-ended",
+            with_reason(fmt::format("job {}", core::to_string(e.outcome)), e.verdict && e.outcome != core::Outcome::Succeeded ? e.verdict->reason : "")};
   }
-  Said operator()(const core::LogsCollected& e) const { return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here", e.attempt.value, e.node.str())}; }
+  Said operator()(const core::LogsCollected& e) const {
+    return {"logs-collected", fmt::format("logs of attempt {} on node '{}' are all here", e.attempt.value, e.node.str())};
+  }
   Said operator()(const core::JobArchived&) const { return {"job-archived", "job moved to the archive"}; }
   Said operator()(const core::TombstoneDropped&) const { return {"tombstone-dropped", "the job's request id and name are free again"}; }
 };

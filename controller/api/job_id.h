@@ -19,7 +19,7 @@ class JobIdSource {
  private:
   std::mutex mutex_;
   std::mt19937_64 random_;
-  std::uint64_t last_ = 0;   // 45 bits of time, 20 of chance: 65; the top bit of time is not used before the year 2527
+  std::uint64_t last_ = 0;  // 45 bits of time, 20 of chance: 65; the top bit of time is not used before the year 2527
 };
 
 inline constexpr std::size_t kJobIdLength = 13;

@@ -29,7 +29,8 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
     const bool live = !ledger.jobs.empty();
     const bool gone = !ledger.tombstones.empty();
     if (!live && !gone) return fail(ErrorCode::NotFound, doing + ": no job was submitted yet");
-    if (!live || (gone && ledger.tombstones.rbegin()->first > ledger.jobs.rbegin()->first)) return JobRef{.id = ledger.tombstones.rbegin()->first, .archived = true};
+    if (!live || (gone && ledger.tombstones.rbegin()->first > ledger.jobs.rbegin()->first))
+      return JobRef{.id = ledger.tombstones.rbegin()->first, .archived = true};
     return JobRef{.id = ledger.jobs.rbegin()->first};
   }
   const JobId id(text);
@@ -58,7 +59,7 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
     for (const JobRef& one : found) some += (some.empty() ? "'" : ", '") + one.id.str() + "'";
     return fail(ErrorCode::Conflict, doing + ": the prefix is ambiguous (" + some + "); give more of the id");
   }
-  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};   // older than every tombstone, perhaps
+  if (looks_like_id(text)) return JobRef{.id = id, .archived = true};  // older than every tombstone, perhaps
   return fail(ErrorCode::NotFound, doing + ": no job has this id, prefix or name; 'muster ps -a' lists them");
 }
 

@@ -12,7 +12,7 @@ namespace muster::controller {
 
 struct JobRef {
   JobId id;
-  bool archived = false;   // not in the ledger: its rows, if any, are in the archive
+  bool archived = false;  // not in the ledger: its rows, if any, are in the archive
 };
 Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text);
 

@@ -29,11 +29,13 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     auto spec = complete_spec(request->spec());
     if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
     if (request->request_id().size() > kRequestIdMax) {
-      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
+      return reactor->Finish(
+          {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
     }
     if (edge_.low_on_space && edge_.low_on_space()) {
-      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting job '" + spec->name() +
-                                                                        "': the controller's disk is nearly full, new jobs wait until there is room; running ones go on"});
+      return reactor->Finish(
+          {grpc::StatusCode::RESOURCE_EXHAUSTED,
+           "submitting job '" + spec->name() + "': the controller's disk is nearly full, new jobs wait until there is room; running ones go on"});
     }
     const Now now = edge_.shell.now();
     std::string hash = spec::spec_hash(*spec);
@@ -55,7 +57,8 @@ grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* conte
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { plan_job(edge_, request, response, reactor); });
 }
 
-grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request, v1::GetRankLaunchResponse* response) {
+grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request,
+                                                    v1::GetRankLaunchResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
 }
 
@@ -82,7 +85,8 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     if (request->page_size() > kPageMax) {
-      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "listing jobs: page_size " + std::to_string(request->page_size()) + " is too much, at most 1000"});
+      return reactor->Finish(
+          {grpc::StatusCode::INVALID_ARGUMENT, "listing jobs: page_size " + std::to_string(request->page_size()) + " is too much, at most 1000"});
     }
     const std::size_t size = request->page_size() == 0 ? kPageDefault : request->page_size();
     const bool taken = edge_.shell.read([this, reactor, request, response, size](const View& view) {
@@ -127,16 +131,17 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       const JobId id = ref->id;
-      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason()}, edge_.shell.now(), [reactor, response, id](const Outcome& outcome, const View& after) {
-        if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-        response->set_job_id(id.str());
-        if (const auto job = after.ledger.jobs.find(id); job != after.ledger.jobs.end()) {
-          response->set_phase(to_v1(job->second.phase));
-        } else if (const auto stone = after.ledger.tombstones.find(id); stone != after.ledger.tombstones.end()) {
-          response->set_phase(to_v1(stone->second.phase));
-        }
-        reactor->Finish(grpc::Status::OK);
-      });
+      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason()}, edge_.shell.now(),
+                                               [reactor, response, id](const Outcome& outcome, const View& after) {
+                                                 if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+                                                 response->set_job_id(id.str());
+                                                 if (const auto job = after.ledger.jobs.find(id); job != after.ledger.jobs.end()) {
+                                                   response->set_phase(to_v1(job->second.phase));
+                                                 } else if (const auto stone = after.ledger.tombstones.find(id); stone != after.ledger.tombstones.end()) {
+                                                   response->set_phase(to_v1(stone->second.phase));
+                                                 }
+                                                 reactor->Finish(grpc::Status::OK);
+                                               });
       if (!accepted) reactor->Finish(overloaded());
     });
     if (!taken) reactor->Finish(overloaded());

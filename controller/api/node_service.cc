@@ -37,16 +37,19 @@ grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerConte
                                                        v1::DeclareNodeDeadResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     core::DeclareNodeDead input{.node = NodeName(request->name()), .reason = request->reason()};
-    const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(), [reactor, response, name = NodeName(request->name())](const Outcome& outcome, const View& view) {
-      if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-      if (const auto node = view.ledger.nodes.find(name); node != view.ledger.nodes.end()) *response->mutable_node() = show(node->second, view);
-      reactor->Finish(grpc::Status::OK);
-    });
+    const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(),
+                                          [reactor, response, name = NodeName(request->name())](const Outcome& outcome, const View& view) {
+                                            if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+                                            if (const auto node = view.ledger.nodes.find(name); node != view.ledger.nodes.end())
+                                              *response->mutable_node() = show(node->second, view);
+                                            reactor->Finish(grpc::Status::OK);
+                                          });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerContext* context, const v1::GetClusterStatusRequest*, v1::GetClusterStatusResponse* response) {
+grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerContext* context, const v1::GetClusterStatusRequest*,
+                                                        v1::GetClusterStatusResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [this, response](const View& view) {
       response->set_cluster_id(view.ledger.cluster.str());

@@ -43,7 +43,8 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
 
 Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
   if (given.ByteSizeLong() > spec::kSpecBytesMax) {
-    return fail(ErrorCode::InvalidArgument, "checking the spec: it has " + std::to_string(given.ByteSizeLong()) + " bytes, at most " + std::to_string(spec::kSpecBytesMax));
+    return fail(ErrorCode::InvalidArgument,
+                "checking the spec: it has " + std::to_string(given.ByteSizeLong()) + " bytes, at most " + std::to_string(spec::kSpecBytesMax));
   }
   v1::JobSpec spec = given;
   const auto problems = spec::complete(spec);
@@ -71,13 +72,14 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
       placed.nodes = imagine(job.spec);
       placed.master_port = view.limits.port_first;
     }
-    core::Ledger nodes;   // of these, for their devices' types
+    core::Ledger nodes;  // of these, for their devices' types
     for (const core::PlacedNode& node : placed.nodes) {
       if (const auto known = view.ledger.nodes.find(node.node); known != view.ledger.nodes.end()) nodes.nodes.insert(*known);
     }
     // A plan for thousands of ranks takes its time: not on the strand.
     edge.work.post("plan", [&edge, reactor, response, job = std::move(job), placed = std::move(placed), nodes = std::move(nodes)] {
-      const engine::LaunchRequest launch = launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, nodes, edge.cluster_out);
+      const engine::LaunchRequest launch =
+          launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, nodes, edge.cluster_out);
       const auto plan = engine::plan_launch(launch);
       if (!plan) return reactor->Finish(rpc::to_status(plan.error()));
       for (const core::PlacedNode& node : placed.nodes) *response->add_nodes() = to_v1(core::NodePart{.placed = node});
@@ -98,7 +100,8 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::Ge
       return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": " + why});
     }
     if (request->rank() >= attempt->world_size()) {
-      return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": attempt " + std::to_string(attempt->number.value) + " has ranks 0.." + std::to_string(attempt->world_size() - 1)});
+      return reactor->Finish({grpc::StatusCode::NOT_FOUND,
+                              doing + ": attempt " + std::to_string(attempt->number.value) + " has ranks 0.." + std::to_string(attempt->world_size() - 1)});
     }
     const engine::LaunchRequest launch = launch_request(job, *attempt, ledger, edge.cluster_out);
     const auto plan = engine::plan_launch(launch);

@@ -89,7 +89,9 @@ void LogStream::open(const View& view) {
     return;
   }
   if (request_.follow() && !edge_.shell.add_watcher(shared_from_this(), ref->id)) {
-    return post("logs-refused", [](LogStream& self) { self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "following logs: too many watchers are connected; end some of them"}); });
+    return post("logs-refused", [](LogStream& self) {
+      self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "following logs: too many watchers are connected; end some of them"});
+    });
   }
   post("logs-open", [found = log_sources(view.ledger.jobs.at(ref->id), view.presence)](LogStream& self) { self.sources(found); });
 }
@@ -129,8 +131,8 @@ void LogStream::sources(LogSources sources) {
     if (request_.attempt() != 0 && !request_.all_attempts() && !sources.attempts.contains(AttemptNo(request_.attempt()))) {
       const bool may_come = request_.follow() && !sources.final;
       if (!may_come) {
-        return finish({grpc::StatusCode::NOT_FOUND, "reading logs of job '" + job_.str() + "': it has no attempt " + std::to_string(request_.attempt()) + ", the last is " +
-                                                        std::to_string(first_attempt_.value)});
+        return finish({grpc::StatusCode::NOT_FOUND, "reading logs of job '" + job_.str() + "': it has no attempt " + std::to_string(request_.attempt()) +
+                                                        ", the last is " + std::to_string(first_attempt_.value)});
       }
     }
     if (request_.follow()) {

@@ -1,5 +1,5 @@
-// A client's ReadLogs stream: bytes of the chosen ranks' logs from the controller's own copy, attempt by attempt, gaps told. Following goes on over attempts and ends when
-// the job is final and each chosen log is complete, or its node is not there to send the rest.
+// A client's ReadLogs stream: bytes of the chosen ranks' logs from the controller's own copy, attempt by attempt, gaps told. Following goes on over attempts
+// and ends when the job is final and each chosen log is complete, or its node is not there to send the rest.
 //
 // All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One write outstanding; what is not read yet stays in the
 // store, so a slow reader costs no memory.
@@ -34,13 +34,13 @@ class LogFollowers {
   void remove(const JobId& job, const LogStream* stream);
 
  private:
-  void changed(const logs::LogKey& key);     // the store's threads
-  void wake();                               // work loop
+  void changed(const logs::LogKey& key);  // the store's threads
+  void wake();                            // work loop
 
   Edge& edge_;
-  std::mutex mutex_;                         // guards changed_, followed_
+  std::mutex mutex_;  // guards changed_, followed_
   std::set<logs::LogKey> changed_;
-  std::unordered_map<JobId, std::size_t> followed_;   // so that logs nobody follows cost nothing
+  std::unordered_map<JobId, std::size_t> followed_;  // so that logs nobody follows cost nothing
   std::unordered_multimap<JobId, LogStream*> streams_;
 
   friend class LogStream;
@@ -52,7 +52,7 @@ struct LogSources {
     NodeName node;
     RankNo first;
     std::uint32_t count = 0;
-    bool there = false;                      // its agent is connected: what is missing may still come
+    bool there = false;  // its agent is connected: what is missing may still come
   };
   JobId job;
   bool final = false;
@@ -71,7 +71,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   void on_reading(const JobId&, const core::Presence&) override {}
   void on_presence(const core::Presence& presence) override;
 
-  void on_log(AttemptNo attempt, RankNo rank);   // work loop: more of it is in the store
+  void on_log(AttemptNo attempt, RankNo rank);  // work loop: more of it is in the store
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -82,14 +82,14 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   struct Cursor {
     NodeName node;
     std::uint64_t offset = 0;
-    bool begun = false;                      // tail_lines looked up
+    bool begun = false;  // tail_lines looked up
     bool complete = false;
     bool there = true;
   };
   void open(const View& view);
-  void sources(LogSources sources);          // work loop, as everything below
+  void sources(LogSources sources);  // work loop, as everything below
   void pump();
-  bool write_some(const Key& key, Cursor& cursor);   // false: nothing there now
+  bool write_some(const Key& key, Cursor& cursor);  // false: nothing there now
   [[nodiscard]] bool wanted(AttemptNo attempt) const;
   void finish(grpc::Status status);
   template <class Work>
@@ -103,10 +103,10 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   // Work loop only.
   JobId job_;
   bool opened_ = false, registered_ = false, final_ = false, writing_ = false, finished_ = false;
-  AttemptNo first_attempt_;                  // without a chosen attempt: the current one when the stream began
+  AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
   std::map<Key, Cursor> cursors_;
-  std::set<Key> ready_;                      // may have bytes to read
-  Key last_{};                               // written last: the next of the same attempt comes first
+  std::set<Key> ready_;  // may have bytes to read
+  Key last_{};           // written last: the next of the same attempt comes first
   v1::ReadLogsResponse outgoing_;
 };
 

@@ -42,13 +42,14 @@ void WatchStream::open(const View& view) {
       const std::lock_guard lock(mutex_);
       if (finished_) return;
     }
-    if (!edge_.shell.add_watcher(shared_from_this(), job)) end({grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: too many watchers are connected; end some of them"});
+    if (!edge_.shell.add_watcher(shared_from_this(), job))
+      end({grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: too many watchers are connected; end some of them"});
   };
   if (request_.job().empty()) {
     auto history = view.history.after(from);
     if (!history) {
-      end({grpc::StatusCode::OUT_OF_RANGE, "watching everything from index " + std::to_string(from.value) + ": events up to " + std::to_string(view.history.oldest().value) +
-                                               " are no longer kept; watch from there, or from 0, or one job"});
+      end({grpc::StatusCode::OUT_OF_RANGE, "watching everything from index " + std::to_string(from.value) + ": events up to " +
+                                               std::to_string(view.history.oldest().value) + " are no longer kept; watch from there, or from 0, or one job"});
       return;
     }
     {
@@ -80,7 +81,7 @@ void WatchStream::open(const View& view) {
     std::erase_if(record->events, [&](const EventPtr& event) { return event->index() <= from.value; });
     const std::lock_guard lock(stream->mutex_);
     stream->queue(record->events);
-    stream->last_event_queued_ = true;   // nothing will follow
+    stream->last_event_queued_ = true;  // nothing will follow
     stream->write_next();
   });
 }
@@ -96,8 +97,8 @@ void WatchStream::queue(std::span<const EventPtr> events) {
 void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
   const std::lock_guard lock(mutex_);
   if (queue_.size() + events.size() > queue_max_ + history_ && !ending_) {
-    ending_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                           "watching: this watcher does not keep up, " + std::to_string(queue_.size()) + " events wait; resume with from_index=" + std::to_string(written_index_));
+    ending_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: this watcher does not keep up, " + std::to_string(queue_.size()) +
+                                                                     " events wait; resume with from_index=" + std::to_string(written_index_));
     queue_.clear();
   } else {
     queue(events);
@@ -151,7 +152,7 @@ void WatchStream::write_next() {
     auto sample = samples_.extract(samples_.begin());
     outgoing_.mutable_sample()->set_job_id(sample.key().str());
     *outgoing_.mutable_sample()->mutable_progress() = std::move(sample.mapped());
-    if (samples_.empty()) last_sample_ = now;   // one round over all jobs an interval
+    if (samples_.empty()) last_sample_ = now;  // one round over all jobs an interval
   } else {
     return;
   }

@@ -23,12 +23,12 @@ class WatchStream;
 class SamplePacer {
  public:
   explicit SamplePacer(async::Loop& work) : work_(work), timer_(std::make_unique<async::Timer>(work, "sample-pacer")) {}
-  void wake_later(std::shared_ptr<WatchStream> stream);   // any thread
+  void wake_later(std::shared_ptr<WatchStream> stream);  // any thread
   void stop();
 
  private:
   async::Loop& work_;
-  std::unique_ptr<async::Timer> timer_;                   // work loop only, as is the rest
+  std::unique_ptr<async::Timer> timer_;  // work loop only, as is the rest
   bool armed_ = false;
   std::vector<std::shared_ptr<WatchStream>> waiting_;
 };
@@ -48,7 +48,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>, pu
   void on_reading(const JobId& job, const core::Presence& presence) override;
   void on_presence(const core::Presence&) override {}
 
-  void wake();                               // any thread
+  void wake();  // any thread
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -56,9 +56,9 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>, pu
 
  private:
   void open(const View& view);
-  void queue(std::span<const EventPtr> events);   // mutex_ held
+  void queue(std::span<const EventPtr> events);  // mutex_ held
   void end(grpc::Status status);
-  void write_next();                         // mutex_ held
+  void write_next();  // mutex_ held
 
   Edge& edge_;
   SamplePacer& pacer_;
@@ -66,16 +66,16 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>, pu
   const std::size_t queue_max_;
   std::shared_ptr<WatchStream> self_;
 
-  std::mutex mutex_;                         // guards everything below
+  std::mutex mutex_;  // guards everything below
   std::deque<EventPtr> queue_;
-  std::map<JobId, v1::Progress> samples_;    // latest, not written yet
+  std::map<JobId, v1::Progress> samples_;  // latest, not written yet
   BootTime last_sample_{};
   bool pacing_ = false;
-  std::size_t history_ = 0;                  // events queued at the beginning: they do not count as not keeping up
+  std::size_t history_ = 0;  // events queued at the beginning: they do not count as not keeping up
   std::uint64_t written_index_ = 0;
   v1::WatchResponse outgoing_;
   bool writing_ = false, finished_ = false, last_event_queued_ = false;
-  std::optional<grpc::Status> ending_;       // at once
+  std::optional<grpc::Status> ending_;  // at once
 };
 
 }  // namespace muster::controller

@@ -25,19 +25,19 @@ namespace muster::core {
 struct Limits {
   std::uint32_t queued_jobs_max = 100'000;
   std::uint16_t port_first = 20'000, port_last = 29'999;
-  Duration silent_after = std::chrono::milliseconds(3'200);     // without a word; pulses come each second
-  Duration grace_margin = std::chrono::seconds(5);              // over orphan_grace, before the fence trusts it
-  Duration start_timeout = std::chrono::seconds(60);            // placement to NodeStarted of a connected node
-  Duration exit_bound = std::chrono::seconds(2);                // verdict waits this long for exits on silent nodes
-  Duration archive_after = std::chrono::minutes(10);            // a finished job stays in the fold this long; 0 in tests
+  Duration silent_after = std::chrono::milliseconds(3'200);  // without a word; pulses come each second
+  Duration grace_margin = std::chrono::seconds(5);           // over orphan_grace, before the fence trusts it
+  Duration start_timeout = std::chrono::seconds(60);         // placement to NodeStarted of a connected node
+  Duration exit_bound = std::chrono::seconds(2);             // verdict waits this long for exits on silent nodes
+  Duration archive_after = std::chrono::minutes(10);         // a finished job stays in the fold this long; 0 in tests
   Duration tombstone_keep = std::chrono::hours(24 * 7);
   std::uint32_t attempts_without_progress_max = 5;
 };
 
 struct Decision {
-  std::vector<EventBody> events;            // may be empty: already known
-  std::optional<Error> refusal;             // then events is empty
-  std::optional<JobId> job;                 // of a submission: the job it made, or the earlier one with the same request id
+  std::vector<EventBody> events;  // may be empty: already known
+  std::optional<Error> refusal;   // then events is empty
+  std::optional<JobId> job;       // of a submission: the job it made, or the earlier one with the same request id
   bool repeated = false;
 };
 
@@ -48,7 +48,7 @@ void apply(Ledger& ledger, JournalIndex index, const Event& event);
 
 struct Proposal {
   std::vector<Input> inputs;
-  std::optional<BootTime> wake_at;          // nothing will change before this by time alone
+  std::optional<BootTime> wake_at;  // nothing will change before this by time alone
 };
 Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
 
@@ -74,7 +74,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
 // Placement alone: all or nothing. `why` is set when it does not fit now; `never` when the registered nodes could not hold it even if idle
 // (never with no node registered). Used by decide (refusal), propose, explain and PlanJob.
 struct PlaceResult {
-  std::vector<PlacedNode> nodes;            // empty: does not fit
+  std::vector<PlacedNode> nodes;  // empty: does not fit
   std::uint16_t master_port = 0;
   std::string why;
   bool never = false;

@@ -21,11 +21,11 @@ enum class StartFailure { Gone, Launch, Port, Disk };
 
 struct Verdict {
   FailureClass cls = FailureClass::UserError;
-  NodeName node;                 // empty: no one node
+  NodeName node;  // empty: no one node
   std::optional<RankNo> rank;
-  std::string reason;            // one sentence
-  std::string evidence;          // a log line; may be empty
-  std::string signature;         // equal for "the same failure again"
+  std::string reason;     // one sentence
+  std::string evidence;   // a log line; may be empty
+  std::string signature;  // equal for "the same failure again"
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -41,75 +41,166 @@ struct PlacedNode {
 };
 
 struct ResumePoint {
-  AttemptNo attempt;             // that wrote it
+  AttemptNo attempt;  // that wrote it
   std::int64_t step = 0;
-  std::string path;              // directory of the checkpoint itself
+  std::string path;  // directory of the checkpoint itself
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
 // --- the events ---------------------------------------------------------------------------------------------------------------------
 // The journal keeps the first and the last ControllerStarted, and of each node the first and the last NodeRegistered; those between may be gone at
 // the next replay, so apply lets them touch nothing but epoch, cluster and version, or that node's own record.
-struct ControllerStarted { Epoch epoch; ClusterId cluster; std::string version; };
+struct ControllerStarted {
+  Epoch epoch;
+  ClusterId cluster;
+  std::string version;
+};
 // Registered, or something of it changed: a new boot, a new instance, another inventory. Clears "dead".
-struct NodeRegistered { NodeName node; InstanceId instance; BootId boot_id; v1::Inventory inventory; std::string version; };
-struct NodeDeclaredDead { NodeName node; std::string reason; };
+struct NodeRegistered {
+  NodeName node;
+  InstanceId instance;
+  BootId boot_id;
+  v1::Inventory inventory;
+  std::string version;
+};
+struct NodeDeclaredDead {
+  NodeName node;
+  std::string reason;
+};
 
-struct JobSubmitted { JobId job; RequestId request_id; v1::JobSpec spec; std::string spec_hash; };
-struct CancelRequested { JobId job; std::string reason; };
+struct JobSubmitted {
+  JobId job;
+  RequestId request_id;
+  v1::JobSpec spec;
+  std::string spec_hash;
+};
+struct CancelRequested {
+  JobId job;
+  std::string reason;
+};
 
 struct AttemptPlaced {
   JobId job;
   AttemptNo attempt;
-  std::vector<PlacedNode> nodes;          // rank order
+  std::vector<PlacedNode> nodes;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
 };
-struct NodeStarted { JobId job; AttemptNo attempt; NodeName node; std::vector<std::uint64_t> pids; std::uint64_t worker_pid = 0; WallTime node_time; };
-struct NodeStartFailed { JobId job; AttemptNo attempt; NodeName node; StartFailure why{}; std::string text; WallTime node_time; };
+struct NodeStarted {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::vector<std::uint64_t> pids;
+  std::uint64_t worker_pid = 0;
+  WallTime node_time;
+};
+struct NodeStartFailed {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  StartFailure why{};
+  std::string text;
+  WallTime node_time;
+};
 struct RankExited {
   JobId job;
   AttemptNo attempt;
   NodeName node;
   RankNo rank;
-  std::int32_t code = 0;                  // -1 when signal is set, or when lost
+  std::int32_t code = 0;  // -1 when signal is set, or when lost
   std::int32_t signal = 0;
   bool stop_requested = false;
   bool oom = false;
-  bool lost = false;                      // nobody saw the status
+  bool lost = false;  // nobody saw the status
   bool success_seen = false;
   std::string evidence;
   WallTime node_time;
 };
-struct NodeSwept { JobId job; AttemptNo attempt; NodeName node; std::string reason; WallTime node_time; };
-struct FirstStep { JobId job; AttemptNo attempt; NodeName node; std::int64_t step = 0; WallTime node_time; };
-struct CheckpointCompleted { JobId job; AttemptNo attempt; std::int64_t step = 0; std::string path; std::uint64_t bytes = 0; std::uint32_t shards = 0; };
+struct NodeSwept {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::string reason;
+  WallTime node_time;
+};
+struct FirstStep {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::int64_t step = 0;
+  WallTime node_time;
+};
+struct CheckpointCompleted {
+  JobId job;
+  AttemptNo attempt;
+  std::int64_t step = 0;
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint32_t shards = 0;
+};
 
 // Something ended this attempt; its ranks are being stopped. The cause here is what was known first; the verdict follows.
-struct AttemptBroke { JobId job; AttemptNo attempt; std::string cause; WallTime fault_time; };
+struct AttemptBroke {
+  JobId job;
+  AttemptNo attempt;
+  std::string cause;
+  WallTime fault_time;
+};
 // No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.
 // `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes back to the front of the queue.
-struct AttemptEnded { JobId job; AttemptNo attempt; Verdict verdict; bool charged = false; std::int64_t best_step = -1; std::string fence; bool job_ends = false; };
+struct AttemptEnded {
+  JobId job;
+  AttemptNo attempt;
+  Verdict verdict;
+  bool charged = false;
+  std::int64_t best_step = -1;
+  std::string fence;
+  bool job_ends = false;
+};
 // The best step of the broken attempt was reached again: closes the incident.
-struct CaughtUp { JobId job; AttemptNo attempt; std::int64_t step = 0; };
-struct AttemptCompleted { JobId job; AttemptNo attempt; std::int64_t best_step = -1; };   // every rank ended as success asks
+struct CaughtUp {
+  JobId job;
+  AttemptNo attempt;
+  std::int64_t step = 0;
+};
+struct AttemptCompleted {
+  JobId job;
+  AttemptNo attempt;
+  std::int64_t best_step = -1;
+};  // every rank ended as success asks
 enum class Outcome { Succeeded, Failed, Cancelled };
-struct JobEnded { JobId job; Outcome outcome{}; std::optional<Verdict> verdict; };
+struct JobEnded {
+  JobId job;
+  Outcome outcome{};
+  std::optional<Verdict> verdict;
+};
 // Every log byte of this node's part is on the controller's disk: its run directory may go.
-struct LogsCollected { JobId job; AttemptNo attempt; NodeName node; };
+struct LogsCollected {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+};
 // The job leaves the fold: its rows move to the archive (Journal::archive) and a later replay does NOT see its other events any more, not even
 // JobSubmitted. So this record alone carries all that the tombstone needs: decide fills every field from the JobRecord; apply makes the Tombstone from
 // the event, whether the job is still in the ledger or not (then it is taken out, as are its name, request id and logs-collected state).
-struct JobArchived { JobId job; std::string name; RequestId request_id; Outcome outcome{}; WallTime ended_at{}; };
+struct JobArchived {
+  JobId job;
+  std::string name;
+  RequestId request_id;
+  Outcome outcome{};
+  WallTime ended_at{};
+};
 // After this nothing of the job is left in the fold, and the journal drops both rows: apply must bear it without a tombstone.
-struct TombstoneDropped { JobId job; };
+struct TombstoneDropped {
+  JobId job;
+};
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
                                RankExited, NodeSwept, FirstStep, CheckpointCompleted, AttemptBroke, AttemptEnded, CaughtUp, AttemptCompleted, JobEnded,
                                LogsCollected, JobArchived, TombstoneDropped>;
 
 struct Event {
-  WallTime at{};                          // of the batch that accepted it
+  WallTime at{};  // of the batch that accepted it
   EventBody body;
 };
 

@@ -10,36 +10,114 @@
 namespace muster::core {
 
 // --- from clients: each gets a reply -----------------------------------------------------------------------------------------------
-struct SubmitJob { JobId job; RequestId request_id; v1::JobSpec spec; std::string spec_hash; };   // spec validated, defaults filled in
-struct CancelJob { JobId job; std::string reason; };
-struct DeclareNodeDead { NodeName node; std::string reason; };
+struct SubmitJob {
+  JobId job;
+  RequestId request_id;
+  v1::JobSpec spec;
+  std::string spec_hash;
+};  // spec validated, defaults filled in
+struct CancelJob {
+  JobId job;
+  std::string reason;
+};
+struct DeclareNodeDead {
+  NodeName node;
+  std::string reason;
+};
 
 // --- from agents -------------------------------------------------------------------------------------------------------------------
-struct RegisterNode { NodeName node; InstanceId instance; BootId boot_id; v1::Inventory inventory; std::string version; };
-struct ReportFact { NodeName node; InstanceId instance; v1::Fact fact; };
-struct ReportLogsCollected { JobId job; AttemptNo attempt; NodeName node; };
+struct RegisterNode {
+  NodeName node;
+  InstanceId instance;
+  BootId boot_id;
+  v1::Inventory inventory;
+  std::string version;
+};
+struct ReportFact {
+  NodeName node;
+  InstanceId instance;
+  v1::Fact fact;
+};
+struct ReportLogsCollected {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+};
 
 // --- from propose(): never effective by themselves ---------------------------------------------------------------------------------
-struct ProposePlacement { JobId job; AttemptNo attempt; std::vector<PlacedNode> nodes; std::uint16_t master_port = 0; std::optional<ResumePoint> resume; };
-struct ProposeCheckpoint { JobId job; AttemptNo attempt; std::int64_t step = 0; std::string path; std::uint64_t bytes = 0; std::uint32_t shards = 0; };
-struct ProposeBreak { JobId job; AttemptNo attempt; std::string cause; };       // a node's part is lost, its grace has run out, cancel asked ...
-struct ProposeEnd { JobId job; AttemptNo attempt; std::string fence; };         // the fence holds: verdict, charge, next or final
-struct ProposeComplete { JobId job; AttemptNo attempt; };                       // every rank done and swept
-struct ProposeCaughtUp { JobId job; AttemptNo attempt; std::int64_t step = 0; };
+struct ProposePlacement {
+  JobId job;
+  AttemptNo attempt;
+  std::vector<PlacedNode> nodes;
+  std::uint16_t master_port = 0;
+  std::optional<ResumePoint> resume;
+};
+struct ProposeCheckpoint {
+  JobId job;
+  AttemptNo attempt;
+  std::int64_t step = 0;
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint32_t shards = 0;
+};
+struct ProposeBreak {
+  JobId job;
+  AttemptNo attempt;
+  std::string cause;
+};  // a node's part is lost, its grace has run out, cancel asked ...
+struct ProposeEnd {
+  JobId job;
+  AttemptNo attempt;
+  std::string fence;
+};  // the fence holds: verdict, charge, next or final
+struct ProposeComplete {
+  JobId job;
+  AttemptNo attempt;
+};  // every rank done and swept
+struct ProposeCaughtUp {
+  JobId job;
+  AttemptNo attempt;
+  std::int64_t step = 0;
+};
 // The node came back on another boot and no longer has the run directory: nothing of the attempt is left there, and nobody else will say so.
-struct ProposeSwept { JobId job; AttemptNo attempt; NodeName node; std::string reason; };
-struct ProposeArchive { JobId job; };
-struct ProposeDropTombstone { JobId job; };
+struct ProposeSwept {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::string reason;
+};
+struct ProposeArchive {
+  JobId job;
+};
+struct ProposeDropTombstone {
+  JobId job;
+};
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
-                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeArchive, ProposeDropTombstone>;
+using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint,
+                           ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------------------------------------------
 // Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed before the next propose().
-struct Connected { NodeName node; ConnectionId connection; InstanceId instance; std::vector<v1::HeldAttempt> held; BootId boot_id; };
-struct Disconnected { NodeName node; ConnectionId connection; };
-struct PulseHeard { NodeName node; ConnectionId connection; v1::Pulse pulse; };
-struct PulseAcked { NodeName node; ConnectionId connection; };
+struct Connected {
+  NodeName node;
+  ConnectionId connection;
+  InstanceId instance;
+  std::vector<v1::HeldAttempt> held;
+  BootId boot_id;
+};
+struct Disconnected {
+  NodeName node;
+  ConnectionId connection;
+};
+struct PulseHeard {
+  NodeName node;
+  ConnectionId connection;
+  v1::Pulse pulse;
+};
+struct PulseAcked {
+  NodeName node;
+  ConnectionId connection;
+};
 using Observation = std::variant<Connected, Disconnected, PulseHeard, PulseAcked>;
 
 }  // namespace muster::core

@@ -63,9 +63,7 @@ inline constexpr std::array kJobMoves = {
     JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
 };
 
-constexpr bool is_final(JobPhase phase) {
-  return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled;
-}
+constexpr bool is_final(JobPhase phase) { return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled; }
 // Nothing: the move is not in the table.
 constexpr std::optional<JobPhase> next_phase(JobPhase from, JobStep on) {
   for (const JobMove& move : kJobMoves) {

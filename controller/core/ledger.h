@@ -36,8 +36,8 @@ struct NodePart {
   bool swept = false;
   std::string swept_reason;
   bool logs_collected = false;
-  std::map<RankNo, RankExited> exits;       // of this node's ranks
-  std::vector<std::uint64_t> pids;          // by local rank
+  std::map<RankNo, RankExited> exits;  // of this node's ranks
+  std::vector<std::uint64_t> pids;     // by local rank
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders, and is free when the others are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
@@ -52,20 +52,20 @@ enum class AttemptState : std::uint8_t { Live, Stopping, Ended };
 struct AttemptRecord {
   AttemptNo number;
   AttemptState state = AttemptState::Live;
-  std::vector<NodePart> parts;              // rank order
+  std::vector<NodePart> parts;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
-  std::optional<WallTime> fault_time;       // by the node's clock
+  std::optional<WallTime> fault_time;  // by the node's clock
   std::string broke_cause;
   std::optional<std::int64_t> first_step;
   std::optional<Verdict> verdict;
   bool charged = false;
   std::int64_t best_step = -1;
-  std::string fence;                        // which rule let the next attempt go on
+  std::string fence;  // which rule let the next attempt go on
   bool completed = false;
-  bool cancelled = false;                   // broken by a cancel, not by a fault
+  bool cancelled = false;  // broken by a cancel, not by a fault
   // Derived by apply() alone, so that a fact of a gang of thousands costs no walk over it.
   std::map<NodeName, std::size_t> part_index;
   std::size_t parts_started = 0, parts_swept = 0;
@@ -90,20 +90,20 @@ struct CheckpointRecord {
 struct JobRecord {
   JobId id;
   RequestId request_id;
-  v1::JobSpec spec;                         // immutable
+  v1::JobSpec spec;  // immutable
   std::string spec_hash;
   JobPhase phase = JobPhase::Queued;
   WallTime submitted_at{};
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
-  std::vector<AttemptRecord> attempts;      // attempts[i].number == i + 1
+  std::vector<AttemptRecord> attempts;        // attempts[i].number == i + 1
   std::vector<CheckpointRecord> checkpoints;  // in order of acceptance
-  std::optional<Verdict> verdict;           // final
-  std::int64_t best_step = -1;              // over all ended attempts
+  std::optional<Verdict> verdict;             // final
+  std::int64_t best_step = -1;                // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;                  // of its last event
-  std::size_t open_parts = 0;               // derived: parts of all attempts not swept, or whose logs are not all here
+  JournalIndex last_index;     // of its last event
+  std::size_t open_parts = 0;  // derived: parts of all attempts not swept, or whose logs are not all here
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
   [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -124,9 +124,9 @@ using AttemptKey = std::pair<JobId, AttemptNo>;
 
 // What a node has to do with attempts.
 struct NodeParts {
-  std::set<AttemptKey> unswept;             // these have orders: Run or Stop
-  std::set<AttemptKey> open;                // not swept, or logs not all here
-  std::deque<AttemptKey> closed;            // newest last, at most kForgetListMax: these get Forget
+  std::set<AttemptKey> unswept;   // these have orders: Run or Stop
+  std::set<AttemptKey> open;      // not swept, or logs not all here
+  std::deque<AttemptKey> closed;  // newest last, at most kForgetListMax: these get Forget
 };
 inline constexpr std::size_t kForgetListMax = 128;
 
@@ -134,23 +134,23 @@ struct Ledger {
   ClusterId cluster;
   Epoch epoch;
   std::string version;
-  JournalIndex index;                       // of the last event folded in
+  JournalIndex index;  // of the last event folded in
   std::map<NodeName, NodeRecord> nodes;
-  std::map<JobId, JobRecord> jobs;          // live ones, and finished ones not archived yet
+  std::map<JobId, JobRecord> jobs;  // live ones, and finished ones not archived yet
   std::map<JobId, Tombstone> tombstones;
   // Derived by apply() alone, so that lookups cost nothing: never journaled.
-  std::unordered_map<RequestId, JobId> request_ids;             // of jobs and tombstones
+  std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
-  std::deque<JobId> queue;                  // Queued jobs, first in, first out; a job that comes back goes to the front
+  std::deque<JobId> queue;  // Queued jobs, first in, first out; a job that comes back goes to the front
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;
-  std::map<std::string, std::uint16_t> port_cursor;             // address -> port given last: a hint, the next search starts behind it
-  std::set<JobId> live;                     // Launching, Running, Draining, Completing: all that propose() has to walk
-  std::set<AttemptKey> lingering;           // ended, but not swept everywhere
+  std::map<std::string, std::uint16_t> port_cursor;  // address -> port given last: a hint, the next search starts behind it
+  std::set<JobId> live;                              // Launching, Running, Draining, Completing: all that propose() has to walk
+  std::set<AttemptKey> lingering;                    // ended, but not swept everywhere
   std::map<NodeName, NodeParts> node_parts;
   std::set<NodeName> dead_nodes;
-  std::set<std::pair<WallTime, JobId>> archivable;              // final, every part closed; by the end
+  std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
   std::set<std::pair<WallTime, JobId>> tombstone_ages;
 };
 

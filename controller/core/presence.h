@@ -35,35 +35,35 @@ struct CheckpointSeen {
   std::uint32_t expected = 0;
   bool sealed = false;
   std::string path;
-  [[nodiscard]] bool complete() const;      // sealed, all expected shards there and finished
+  [[nodiscard]] bool complete() const;  // sealed, all expected shards there and finished
 };
 
 struct AttemptSeen {
   std::map<RankNo, RankSeen> ranks;
-  std::map<std::int64_t, CheckpointSeen> checkpoints;   // newest few steps
+  std::map<std::int64_t, CheckpointSeen> checkpoints;  // newest few steps
   std::int64_t best_step = -1;
-  double step_seconds = 0;                  // mean of the recent ones
+  double step_seconds = 0;  // mean of the recent ones
   WallTime last_sample_at{};
 };
 
 struct NodeSeen {
-  ConnectionId connection;                  // none: not connected
+  ConnectionId connection;  // none: not connected
   InstanceId instance;
-  BootTime last_heard{};                    // arrival, stamped in the gRPC callback
+  BootTime last_heard{};  // arrival, stamped in the gRPC callback
   WallTime last_heard_wall{};
-  BootTime last_ack_sent{};                 // last PulseAck: from here the agent's orphan grace counts at the latest
-  bool heard = false;                       // since this controller started
+  BootTime last_ack_sent{};  // last PulseAck: from here the agent's orphan grace counts at the latest
+  bool heard = false;        // since this controller started
   BootTime connected_at{};
-  BootId boot_id;                           // of the Hello; may be empty
-  std::set<std::pair<JobId, AttemptNo>> held;   // run directories it said it has
+  BootId boot_id;                              // of the Hello; may be empty
+  std::set<std::pair<JobId, AttemptNo>> held;  // run directories it said it has
 };
 
 struct Presence {
-  BootTime listening_since{};               // a node never heard is judged from here
+  BootTime listening_since{};  // a node never heard is judged from here
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
-  std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;   // checkpoints seen complete that the ledger did not have when last looked
-  std::size_t prune_at = 64;                // `attempts` is cleared of archived jobs when it grows past this
+  std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;  // checkpoints seen complete that the ledger did not have when last looked
+  std::size_t prune_at = 64;                                   // `attempts` is cleared of archived jobs when it grows past this
 };
 
 // Nothing was heard of the node for silent_after; a node never heard is judged from listening_since. A reading, never a fact.

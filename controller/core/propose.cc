@@ -159,7 +159,8 @@ class Proposer {
   // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are gone by their worker's own timer before the job is
   // forgotten, and its devices with them.
   void archive_without(const JobRecord& job) {
-    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, orphan_grace(job.spec) + stop_grace(job.spec) + limits_.grace_margin))) return;
+    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, orphan_grace(job.spec) + stop_grace(job.spec) + limits_.grace_margin)))
+      return;
     for (const AttemptRecord& attempt : job.attempts) {
       for (const NodePart& part : attempt.parts) {
         if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node)) return;

@@ -21,7 +21,7 @@ Result<void> Ballast::restore() {
     ::unlink(file_.c_str());
     return {};
   }
-  struct stat status {};
+  struct stat status{};
   const bool whole = ::stat(file_.c_str(), &status) == 0 && static_cast<std::uint64_t>(status.st_blocks) * 512 >= size_;
   int error = whole || free_bytes() >= size_ + mark_ ? 0 : ENOSPC;
   if (error == 0) {
@@ -49,7 +49,7 @@ bool Ballast::spend() {
 bool Ballast::low() const { return (size_ != 0 && !there()) || free_bytes() < mark_; }
 
 std::uint64_t Ballast::free_bytes() const {
-  struct statvfs status {};
+  struct statvfs status{};
   if (::statvfs(dir_.c_str(), &status) != 0) return std::numeric_limits<std::uint64_t>::max() / 2;  // unknown: not a reason to refuse anything
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }

@@ -19,7 +19,7 @@ Result<void> make_private_directory(const std::filesystem::path& dir) {
     return sync_directory(dir.has_parent_path() ? dir.parent_path() : std::filesystem::path("."));
   }
   if (errno != EEXIST) return fail_errno(fmt::format("making the journal's directory '{}'", dir.native()), errno);
-  struct stat status {};
+  struct stat status{};
   if (::stat(dir.c_str(), &status) != 0) return fail_errno(fmt::format("looking at the journal's directory '{}'", dir.native()), errno);
   if (!S_ISDIR(status.st_mode)) return fail(ErrorCode::Io, fmt::format("opening the journal's directory '{}': it is not a directory", dir.native()));
   if ((status.st_mode & 077) != 0 && ::chmod(dir.c_str(), 0700) != 0) {

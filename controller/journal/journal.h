@@ -27,7 +27,7 @@ struct ArchivedJob {
   std::string name;
   WallTime submitted_at{};
   std::vector<Row> rows;
-  std::string damage;                       // not empty: the stored events cannot be trusted, and rows is empty; the text says why
+  std::string damage;  // not empty: the stored events cannot be trusted, and rows is empty; the text says why
 };
 
 class Journal {

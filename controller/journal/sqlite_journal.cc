@@ -103,7 +103,7 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   }
   const bool may_be_new = head_trouble.empty() && (!found_head_ || found_head_->index.value == 0);
   const fs::path file = options_.dir / "journal.db";
-  struct stat status {};
+  struct stat status{};
   if (!may_be_new && ::stat(file.c_str(), &status) != 0) return damaged(fmt::format("the database '{}' is gone", file.native()), true);
   if (auto opened = open_database(may_be_new); !opened) {
     if (opened.error().code == ErrorCode::DataLoss) return damaged(std::move(opened.error().message), true);

@@ -2,8 +2,9 @@
 
 namespace muster::controller {
 
-engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes, std::uint16_t master_port,
-                                     const std::optional<core::ResumePoint>& resume, const core::Ledger& ledger, const std::string& cluster_out) {
+engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes,
+                                     std::uint16_t master_port, const std::optional<core::ResumePoint>& resume, const core::Ledger& ledger,
+                                     const std::string& cluster_out) {
   engine::LaunchRequest request;
   request.spec = &spec;
   request.job_id = job.str();
@@ -32,7 +33,8 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
   return request;
 }
 
-engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger, const std::string& cluster_out) {
+engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger,
+                                     const std::string& cluster_out) {
   std::vector<core::PlacedNode> nodes;
   nodes.reserve(attempt.parts.size());
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);

@@ -38,28 +38,37 @@ bool journal_behind(const v1::Hello& hello, const core::Ledger& ledger, JournalI
 
 grpc::Status judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last, bool accept_loss) {
   const std::string who = "connecting node '" + hello.node() + "'";
-  if (!sound_name(hello.node())) return {grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit"};
+  if (!sound_name(hello.node()))
+    return {grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit"};
   if (hello.instance().empty() || hello.boot_id().empty()) return {grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id"};
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
     return refused(who + ": it speaks protocol " + std::to_string(hello.protocol_min()) + ".." + std::to_string(hello.protocol_max()) + ", this controller " +
                    std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) + "; upgrade the older one");
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
-    return refused(who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() + "'; give the agent another state directory to move it here");
+    return refused(who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
+                   "'; give the agent another state directory to move it here");
   }
   if (hello.highest_epoch() > ledger.epoch.value) {
-    return refused(who + ": it has seen controller epoch " + std::to_string(hello.highest_epoch()) + ", this one is only at " + std::to_string(ledger.epoch.value) +
-                   ": an old controller, or an old copy of its journal");
+    return refused(who + ": it has seen controller epoch " + std::to_string(hello.highest_epoch()) + ", this one is only at " +
+                   std::to_string(ledger.epoch.value) + ": an old controller, or an old copy of its journal");
   }
   if (journal_behind(hello, ledger, last) && !accept_loss) {
-    return refused(who + ": it was acknowledged up to journal index " + std::to_string(hello.acked_index()) + ", this journal ends at " + std::to_string(last.value) +
-                   ": the journal is older than it must be; restore the newer one, or start the controller with --accept-loss");
+    return refused(who + ": it was acknowledged up to journal index " + std::to_string(hello.acked_index()) + ", this journal ends at " +
+                   std::to_string(last.value) + ": the journal is older than it must be; restore the newer one, or start the controller with --accept-loss");
   }
   return grpc::Status::OK;
 }
 
 Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs)
-    : shell_(shell), store_(store), work_(work), collected_(collected), clock_(clock), options_(std::move(options)), push_logs_(std::move(push_logs)), book_(options_.cluster_out) {}
+    : shell_(shell),
+      store_(store),
+      work_(work),
+      collected_(collected),
+      clock_(clock),
+      options_(std::move(options)),
+      push_logs_(std::move(push_logs)),
+      book_(options_.cluster_out) {}
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(grpc::CallbackServerContext* context) {
   if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) {
@@ -81,12 +90,13 @@ void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
 }
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
-  if (session->is_gone()) return;   // its on_gone has passed already, nobody would take the peer away again
+  if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
   grpc::Status status = judge_hello(hello, view.ledger, shell_.durable(), options_.accept_loss);
   const auto holder = peers_.find(session->node());
   if (status.ok() && holder != peers_.end() && holder->second.session->instance() != session->instance()) {
-    status = {grpc::StatusCode::ABORTED, "connecting node '" + session->node().str() + "' (instance '" + session->instance().str() + "'): the name is held by instance '" +
-                                             holder->second.session->instance().str() + "' from " + holder->second.session->peer() + "; two agents need two names"};
+    status = {grpc::StatusCode::ABORTED, "connecting node '" + session->node().str() + "' (instance '" + session->instance().str() +
+                                             "'): the name is held by instance '" + holder->second.session->instance().str() + "' from " +
+                                             holder->second.session->peer() + "; two agents need two names"};
   }
   if (!status.ok()) {
     log::warn("an agent was refused", {{"node", session->node().str()}, {"peer", session->peer()}, {"why", status.error_message()}});
@@ -107,11 +117,8 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   peer.session = session;
   peer.connection = connection;
   for (const v1::HeldAttempt& held : hello.held()) peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
-  const core::RegisterNode input{.node = session->node(),
-                                 .instance = session->instance(),
-                                 .boot_id = BootId(hello.boot_id()),
-                                 .inventory = hello.inventory(),
-                                 .version = hello.version()};
+  const core::RegisterNode input{
+      .node = session->node(), .instance = session->instance(), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()};
   const core::Connected then{.node = session->node(),
                              .connection = connection,
                              .instance = session->instance(),
@@ -119,7 +126,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
                              .boot_id = BootId(hello.boot_id())};
   shell_.report_and_observe(input, then, arrived, [this, session, connection](const Outcome& outcome, const View& now_durable) {
     const auto found = peers_.find(session->node());
-    if (found == peers_.end() || found->second.session != session) return;   // gone, or replaced, meanwhile
+    if (found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
     if (outcome.refusal) {
       session->refuse(rpc::to_status(*outcome.refusal));
       return;
@@ -158,7 +165,8 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
         session->ack(std::move(ack));
       };
     }
-    shell_.report(core::ReportFact{.node = session->node(), .instance = session->instance(), .fact = std::move(*facts.mutable_facts(i))}, arrived, std::move(reply));
+    shell_.report(core::ReportFact{.node = session->node(), .instance = session->instance(), .fact = std::move(*facts.mutable_facts(i))}, arrived,
+                  std::move(reply));
   }
 }
 
@@ -177,7 +185,7 @@ void Hub::on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) {
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
     const auto peer = peers_.find(session->node());
-    if (peer == peers_.end() || peer->second.session != session) return;   // never accepted, or replaced
+    if (peer == peers_.end() || peer->second.session != session) return;  // never accepted, or replaced
     shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
     peers_.erase(peer);
     log::info("agent disconnected", {{"node", session->node().str()}});

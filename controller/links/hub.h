@@ -34,10 +34,10 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
  public:
   struct Options {
     std::string version;
-    std::string token;                       // callers on TCP must bring it
+    std::string token;  // callers on TCP must bring it
     Duration pulse_interval = std::chrono::seconds(1);
     std::string cluster_out;
-    bool accept_loss = false;                // agents acknowledged further than the journal reaches are welcome
+    bool accept_loss = false;  // agents acknowledged further than the journal reaches are welcome
     std::function<void(const Error&)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -46,7 +46,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
 
   Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs);
 
-  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }   // after Shell::start(), before listening
+  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }  // after Shell::start(), before listening
 
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override;
@@ -66,7 +66,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   struct Peer {
     SessionPtr session;
     ConnectionId connection;
-    std::set<core::AttemptKey> held;         // run directories its Hello named
+    std::set<core::AttemptKey> held;  // run directories its Hello named
     std::vector<core::Assignment> told;
     bool welcomed = false;
   };
@@ -87,7 +87,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   OrderBook book_;
   std::uint64_t connections_ = 0;
 
-  std::atomic<std::uint64_t> epoch_ = 0;     // set once, before the first call is served
+  std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served
 };
 
 // OK, or why this Hello is refused by what is durable here (peers are looked at elsewhere). Pure.

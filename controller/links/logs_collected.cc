@@ -45,7 +45,8 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
     } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
       work_.post("log-finished", [this, job = ended->job] { store_.mark_finished(job); });
     } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
-      work_.post("log-archived", [this, job = archived->job] { std::erase_if(complete_below_, [&](const auto& entry) { return std::get<0>(entry.first) == job; }); });
+      work_.post("log-archived",
+                 [this, job = archived->job] { std::erase_if(complete_below_, [&](const auto& entry) { return std::get<0>(entry.first) == job; }); });
     }
   }
 }

@@ -22,19 +22,25 @@ class LogsCollected {
  public:
   LogsCollected(Shell& shell, logs::LogStore& store, async::Loop& work) : shell_(shell), store_(store), work_(work) {}
 
-  void start(const core::Ledger& ledger);                            // of Shell::start(), before anything is served
-  [[nodiscard]] bool known(const JobId& job) const;                  // any thread
-  void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);   // any thread
-  void on_release(std::span<const journal::Row> rows);               // strand
+  void start(const core::Ledger& ledger);                              // of Shell::start(), before anything is served
+  [[nodiscard]] bool known(const JobId& job) const;                    // any thread
+  void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
+  void on_release(std::span<const journal::Row> rows);                 // strand
 
  private:
-  struct Part { JobId job; AttemptNo attempt; NodeName node; RankNo first; std::uint32_t count = 0; };
-  void check(const Part& part);                                      // work loop
+  struct Part {
+    JobId job;
+    AttemptNo attempt;
+    NodeName node;
+    RankNo first;
+    std::uint32_t count = 0;
+  };
+  void check(const Part& part);  // work loop
 
   Shell& shell_;
   logs::LogStore& store_;
   async::Loop& work_;
-  mutable std::mutex mutex_;                                         // guards known_
+  mutable std::mutex mutex_;  // guards known_
   std::unordered_set<JobId> known_;
   // Work loop only: how many ranks are known complete, so that a part of n ranks costs n looks at the store, not n * n.
   std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_;

@@ -55,7 +55,7 @@ bool Session::hand_over(Now arrived) {
   }
   if (incoming_.has_facts()) owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
   if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
-  return true;   // what a newer agent may say besides is not for this version
+  return true;  // what a newer agent may say besides is not for this version
 }
 
 // --- writing ---------------------------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ void Session::OnCancel() {
 
 void Session::OnDone() {
   gone();
-  const SessionPtr last = std::move(self_);   // the hub may hold it a little longer
+  const SessionPtr last = std::move(self_);  // the hub may hold it a little longer
 }
 
 }  // namespace muster::controller

@@ -38,7 +38,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
   // The hub's decision about the Hello. Facts and pulses before it end the stream.
   void accept(ConnectionId connection, v1::Welcome welcome);
-  void refuse(grpc::Status status);          // ends the stream, after what is being written
+  void refuse(grpc::Status status);  // ends the stream, after what is being written
   void send(v1::Orders orders);
   void ack(v1::FactAck ack);
   void ack(v1::PulseAck ack);
@@ -47,8 +47,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   // After hello, unchanged.
   [[nodiscard]] const NodeName& node() const { return node_; }
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
-  [[nodiscard]] ConnectionId connection() const;   // 0: not accepted
-  [[nodiscard]] bool is_gone() const;              // once true, on_gone was or is being called
+  [[nodiscard]] ConnectionId connection() const;  // 0: not accepted
+  [[nodiscard]] bool is_gone() const;             // once true, on_gone was or is being called
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -56,8 +56,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void OnDone() override;
 
  private:
-  bool hand_over(Now arrived);               // false: the stream is being refused
-  void write_next();                         // mutex_ held
+  bool hand_over(Now arrived);  // false: the stream is being refused
+  void write_next();            // mutex_ held
   void gone();
 
   SessionOwner& owner_;
@@ -65,11 +65,11 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const std::string peer_;
   NodeName node_;
   InstanceId instance_;
-  bool said_hello_ = false;                  // reads only
+  bool said_hello_ = false;  // reads only
   v1::ConnectRequest incoming_;
   SessionPtr self_;
 
-  mutable std::mutex mutex_;                 // guards everything below
+  mutable std::mutex mutex_;  // guards everything below
   ConnectionId connection_;
   std::optional<v1::Welcome> welcome_;
   std::optional<v1::Orders> orders_;

@@ -38,7 +38,7 @@ class History {
  private:
   std::size_t tail_max_;
   std::deque<EventPtr> tail_;
-  JournalIndex dropped_;   // events with this index or a lower one may be missing from the tail
+  JournalIndex dropped_;  // events with this index or a lower one may be missing from the tail
   std::unordered_map<JobId, std::vector<EventPtr>> jobs_;
 };
 

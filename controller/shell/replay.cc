@@ -51,7 +51,8 @@ std::optional<std::string> bad_state(const core::JobRecord& job, const core::Att
   const bool current = &attempt == job.current();
   const std::string which = attempt_text(attempt.number);
   if (std::holds_alternative<core::AttemptBroke>(body)) {
-    if (!current || attempt.state != core::AttemptState::Live || !next_phase(job.phase, core::JobStep::Broke)) return which + " broke, but it was not the live one";
+    if (!current || attempt.state != core::AttemptState::Live || !next_phase(job.phase, core::JobStep::Broke))
+      return which + " broke, but it was not the live one";
   }
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) {
     if (!current || attempt.state != core::AttemptState::Stopping) return which + " ended, but it was not being stopped";

@@ -21,7 +21,7 @@ class Replay {
   void row(const journal::Row& row);
 
   [[nodiscard]] core::Ledger& ledger() { return ledger_; }
-  [[nodiscard]] const std::map<JobId, std::string>& set_aside() const { return set_aside_; }   // why
+  [[nodiscard]] const std::map<JobId, std::string>& set_aside() const { return set_aside_; }  // why
 
  private:
   Each each_;

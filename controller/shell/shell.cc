@@ -12,7 +12,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kArchiveBacklogMax = 1'000;   // finished jobs whose rows wait for an idle disk
+constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs whose rows wait for an idle disk
 
 }  // namespace
 
@@ -47,9 +47,10 @@ Result<Shell::Started> Shell::start() {
   Batch batch;
   now_ = clock_.now();
   last_index_ = JournalIndex(last_index_.value + 1);
-  batch.rows.push_back({.index = last_index_,
-                        .event = {.at = now_.wall,
-                                  .body = core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version}}});
+  batch.rows.push_back(
+      {.index = last_index_,
+       .event = {.at = now_.wall,
+                 .body = core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version}}});
   core::apply(ledger_, last_index_, batch.rows.back().event);
   if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
   history_.add(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
@@ -127,7 +128,7 @@ void Shell::turn() {
   {
     const std::lock_guard lock(mutex_);
     scheduled_ = false;
-    if (in_flight_) return;   // release() turns again
+    if (in_flight_) return;  // release() turns again
     const std::size_t count = std::min(inbox_.size(), options_.batch_max);
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -209,7 +210,8 @@ BootTime Shell::horizon(const std::optional<Now>& first_left) {
   if (timer_due_ && !stall_until_) {
     if (const Duration late = now_.boot - *timer_due_; late > options_.stall_after) {
       stall_until_ = now_.boot + std::min(late, options_.stall_wait_max);
-      log::warn("this process was held up; silence is judged a little later", {{"late_ms", std::chrono::duration_cast<std::chrono::milliseconds>(late).count()}});
+      log::warn("this process was held up; silence is judged a little later",
+                {{"late_ms", std::chrono::duration_cast<std::chrono::milliseconds>(late).count()}});
     }
   }
   if (stall_until_) {

@@ -44,9 +44,9 @@ class Shell {
     // The journal failed: nothing may be released any more. Called once, on the strand; the daemon ends itself.
     std::function<void(const Error&)> on_fatal;
     std::size_t batch_max = 4'096;
-    std::size_t inbox_max = 100'000;             // of clients' inputs and reads; agents' facts are bounded by their run directories
+    std::size_t inbox_max = 100'000;  // of clients' inputs and reads; agents' facts are bounded by their run directories
     std::size_t watchers_max = 10'000;
-    std::size_t rounds_max = 64;                 // of propose in one batch
+    std::size_t rounds_max = 64;  // of propose in one batch
     Duration stall_after = std::chrono::milliseconds(100);
     Duration stall_wait_max = std::chrono::seconds(1);
   };
@@ -63,16 +63,16 @@ class Shell {
     std::map<JobId, std::string> set_aside;
   };
   Result<Started> start();
-  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }   // between start() and open() only
-  void set_listener(Listener* listener) { listener_ = listener; }   // before open(); outlives stop()
-  void open();                                                      // from here on silence is judged, and jobs are placed
+  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }  // between start() and open() only
+  void set_listener(Listener* listener) { listener_ = listener; }               // before open(); outlives stop()
+  void open();                                                                  // from here on silence is judged, and jobs are placed
   void stop();
 
   // --- any thread --------------------------------------------------------------------------------------------------------------------
   [[nodiscard]] Now now() const { return clock_.now(); }
   // False: the inbox is full (clients), nothing was taken.
   [[nodiscard]] bool submit(core::Input input, Now arrived, ReplyFn reply);
-  void report(core::Input input, Now arrived, ReplyFn reply);   // from agents: never refused
+  void report(core::Input input, Now arrived, ReplyFn reply);  // from agents: never refused
   // `then` is observed right behind the input, in the same batch and before it proposes; not when the input was refused.
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
@@ -100,10 +100,10 @@ class Shell {
   };
   struct Batch {
     std::vector<journal::Row> rows;
-    std::vector<EventPtr> events;                // of rows, one each
+    std::vector<EventPtr> events;  // of rows, one each
     std::vector<std::pair<ReplyFn, Outcome>> replies;
     std::vector<ReadFn> reads;
-    bool presence_changed = false;               // an agent came or went
+    bool presence_changed = false;  // an agent came or went
     bool only_pulses = true;
   };
 
@@ -126,33 +126,36 @@ class Shell {
   Options options_;
   Listener* listener_ = nullptr;
 
-  std::mutex mutex_;                             // guards inbox_, scheduled_, bounded_
+  std::mutex mutex_;  // guards inbox_, scheduled_, bounded_
   std::deque<Item> inbox_;
   bool scheduled_ = false;
-  std::size_t bounded_ = 0;                      // items in the inbox that count against inbox_max
+  std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
 
   // Strand only from here.
   core::Ledger ledger_;
   core::Presence presence_;
   History history_;
-  Now now_{};                                    // of the running batch
-  BootTime judged_{};                            // how far deadlines were judged
-  JournalIndex last_index_;                      // given out
-  std::atomic<std::uint64_t> durable_ = 0;       // written on the strand
+  Now now_{};                               // of the running batch
+  BootTime judged_{};                       // how far deadlines were judged
+  JournalIndex last_index_;                 // given out
+  std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
   bool open_ = false, in_flight_ = false, failed_ = false;
   bool wants_propose_ = false;
-  std::optional<BootTime> timer_due_;            // set while the timer is armed
+  std::optional<BootTime> timer_due_;  // set while the timer is armed
   std::optional<BootTime> stall_until_;
-  BootTime pulse_propose_at_{};                  // a batch of pulses alone waits for this: propose must not eat the core
+  BootTime pulse_propose_at_{};  // a batch of pulses alone waits for this: propose must not eat the core
   std::deque<JobId> archive_;
   bool archiving_ = false;
-  std::move_only_function<void()> on_idle_;      // set while stopping
-  struct Watching { std::shared_ptr<Watcher> watcher; JobId job; };
+  std::move_only_function<void()> on_idle_;  // set while stopping
+  struct Watching {
+    std::shared_ptr<Watcher> watcher;
+    JobId job;
+  };
   std::unordered_map<const Watcher*, Watching> watchers_;
   std::unordered_multimap<JobId, Watcher*> by_job_;
   std::vector<Watcher*> watching_all_;
 
-  bool stopped_ = false;                         // the stopping thread's
+  bool stopped_ = false;  // the stopping thread's
 
   async::Loop strand_{"shell"};
   async::Loop disk_{"journal"};

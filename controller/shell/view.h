@@ -15,7 +15,7 @@
 namespace muster::controller {
 
 struct View {
-  const core::Ledger& ledger;      // durable, all of it
+  const core::Ledger& ledger;  // durable, all of it
   const core::Presence& presence;
   const History& history;
   const core::Limits& limits;
@@ -25,9 +25,9 @@ struct View {
 // Answer to one input, after the batch that took it is durable.
 struct Outcome {
   std::optional<Error> refusal;
-  std::optional<JobId> job;        // of a submission
+  std::optional<JobId> job;  // of a submission
   bool repeated = false;
-  JournalIndex index;              // everything up to here is durable
+  JournalIndex index;  // everything up to here is durable
 };
 using ReplyFn = std::move_only_function<void(const Outcome&, const View&)>;
 using ReadFn = std::move_only_function<void(const View&)>;

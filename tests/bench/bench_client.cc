@@ -82,7 +82,8 @@ int watch(const Session& session) {
     const auto at = now_text();
     if (!response.has_event()) continue;
     const auto& event = response.event();
-    say(at + " " + event.type() + " " + (event.job_id().empty() ? "-" : event.job_id()) + " " + std::to_string(event.attempt()) + " " + std::to_string(event.rank()));
+    say(at + " " + event.type() + " " + (event.job_id().empty() ? "-" : event.job_id()) + " " + std::to_string(event.attempt()) + " " +
+        std::to_string(event.rank()));
   }
   return 0;
 }

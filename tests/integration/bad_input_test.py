@@ -29,7 +29,7 @@ TRUE = 'name: {name}\nengine: command\nlaunch: {{run: "true"}}\nresources: {{dev
 TEN_MISTAKES = """\
 name: Bad Name
 engine: torch
-lunch: {script: train.py}
+colour: red
 launch:
   script: train.py
   per: node
@@ -126,7 +126,7 @@ class OneCluster(Case):
                             ("a device index that is not there", "resources.devices=[0,7]"), ("a host that is not there", "resources.hosts=[n0,n9]")):
             with self.subTest(title):
                 extra = ["--set", "resources.nodes=2"] if "hosts" in more else []
-                done = self.cluster.muster("run", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
+                done = self.cluster.muster("run", "-d", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
                 self.said(self.cluster, "never satisfiable: " + title, done, 2)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
 
@@ -215,6 +215,7 @@ class OneCluster(Case):
         with Private() as other:
             other.controller()
             agent = other.agent("n7")
+            agent.wait_for("attached to the controller")  # it has written down where it belongs
             agent.stop()
             stranger = self.cluster.agent("n7", state=other.path("agent-n7"), wait=False)
             self.daemon_said(self.cluster, "another cluster's agent", stranger, 70)

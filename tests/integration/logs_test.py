@@ -11,6 +11,7 @@ import ctypes
 import os
 import random
 import re
+import shutil
 import sys
 import time
 import unittest
@@ -140,6 +141,7 @@ class Logs(unittest.TestCase):
                     super().__exit__(*what)
                 finally:
                     _libc.umount2(self.agent_dir("n0").encode(), _MNT_DETACH)
+                    shutil.rmtree(self.dir, ignore_errors=True)
 
         with Small(nodes=1, devices=2) as cluster:
             trace = Trace(cluster, "cap")

@@ -38,11 +38,14 @@ class Kills:
         self.test, self.cluster, self.job, self.trace, self.kinds, self.window = test, cluster, job, trace, kinds, window
         self.random = random.Random(f"{SEED} {test.id()}")
         self.done = []
+        self.plan = []
 
     def one(self):
         """Waits for some steps that are new, then kills; daemons are started again at once."""
         self.trace.wait(self.job, self.trace.best() + self.random.randint(*self.window))
-        kind = self.random.choice(self.kinds)
+        if len(self.plan) <= len(self.done):  # every kind as often as the others, in any order
+            self.plan += self.random.sample(self.kinds, len(self.kinds))
+        kind = self.plan[len(self.done)]
         if kind in ("agent", "controller"):
             self.cluster.restart(self.random.choice(self.cluster.nodes) if kind == "agent" else kind)
         else:

@@ -58,7 +58,7 @@ class World {
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
   std::vector<std::pair<JournalIndex, core::Event>> journal_;
-  std::size_t checked_ = 0;                    // journal rows at the last look: orders and ledger change with events alone
+  std::size_t checked_ = 0;  // journal rows at the last look: orders and ledger change with events alone
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
   std::string trace_;
 };

@@ -187,7 +187,9 @@ TEST_F(HostTest, HalfRemovedDirectoryOfACrashIsNotARun) {
     HostLife life(dir_.path() / "state");
     std::filesystem::create_directories(life.state().layout().runs() / (".gone-" + kRun.first.str() + ".1") / "logs");
   }
-  { HostLife life(dir_.path() / "state"); }  // its disposal has run when it is gone
+  {
+    HostLife life(dir_.path() / "state");
+  }  // its disposal has run when it is gone
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path() / "state/runs"));
 }
 

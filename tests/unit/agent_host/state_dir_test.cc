@@ -24,7 +24,7 @@ TEST(StateDir, IdentityIsMadeOnceAndKept) {
   auto again = StateDir::open(dir.path() / "a/b");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->identity(), identity);
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((dir.path() / "a/b").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0700U);
 }
@@ -41,7 +41,9 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
 
 TEST(StateDir, DamagedIdentityIsNotReplacedSilently) {
   const TempDir dir;
-  { ASSERT_TRUE(StateDir::open(dir.path())); }
+  {
+    ASSERT_TRUE(StateDir::open(dir.path()));
+  }
   dir.write("identity", "rubbish");
   auto state = StateDir::open(dir.path());
   ASSERT_FALSE(state);

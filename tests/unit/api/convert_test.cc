@@ -21,7 +21,8 @@ class ConvertTest : public testing::Test {
     place(1, std::nullopt);
     row(core::NodeStarted{.job = job_, .attempt = AttemptNo(1), .node = node_, .pids = {7}});
     row(core::CheckpointCompleted{.job = job_, .attempt = AttemptNo(1), .step = 100, .path = "/c", .bytes = 5, .shards = 2});
-    row(core::RankExited{.job = job_, .attempt = AttemptNo(1), .node = node_, .rank = RankNo(0), .code = -1, .signal = 9, .evidence = "Killed", .node_time = at(1)});
+    row(core::RankExited{
+        .job = job_, .attempt = AttemptNo(1), .node = node_, .rank = RankNo(0), .code = -1, .signal = 9, .evidence = "Killed", .node_time = at(1)});
     row(core::AttemptBroke{.job = job_, .attempt = AttemptNo(1), .cause = "rank 0", .fault_time = at(1)});
     row(core::NodeSwept{.job = job_, .attempt = AttemptNo(1), .node = node_});
     row(core::AttemptEnded{.job = job_,

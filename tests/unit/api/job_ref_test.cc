@@ -32,7 +32,7 @@ TEST_F(JobRefTest, IdsNamesPrefixesAndTheLast) {
   EXPECT_EQ(resolve_job(ledger_, "@last")->id.str(), "0aaaaaaaaab03");
   EXPECT_EQ(resolve_job(ledger_, "0aaaaaaaaaa01")->id.str(), "0aaaaaaaaaa01");
   EXPECT_EQ(resolve_job(ledger_, "live")->id.str(), "0aaaaaaaaab03");
-  EXPECT_EQ(resolve_job(ledger_, "old")->id.str(), "0aaaaaaaaaa02");   // the newest of that name
+  EXPECT_EQ(resolve_job(ledger_, "old")->id.str(), "0aaaaaaaaaa02");  // the newest of that name
   EXPECT_EQ(resolve_job(ledger_, "0aaaaaaaaab")->id.str(), "0aaaaaaaaab03");
   EXPECT_FALSE(resolve_job(ledger_, "live")->archived);
 }
@@ -40,7 +40,7 @@ TEST_F(JobRefTest, IdsNamesPrefixesAndTheLast) {
 TEST_F(JobRefTest, ArchivedOnesAreFoundByNameAndId) {
   EXPECT_TRUE(resolve_job(ledger_, "ancient")->archived);
   EXPECT_TRUE(resolve_job(ledger_, "0aaaaaaaaaa00")->archived);
-  EXPECT_TRUE(resolve_job(ledger_, "0000000000000")->archived);   // older than every tombstone: the archive decides
+  EXPECT_TRUE(resolve_job(ledger_, "0000000000000")->archived);  // older than every tombstone: the archive decides
 }
 
 TEST_F(JobRefTest, AmbiguousAndUnknownAreToldApart) {

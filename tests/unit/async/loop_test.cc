@@ -42,7 +42,7 @@ TEST(Loop, StopRunsWhatWasPostedBeforeAndDropsWhatComesAfter) {
   auto kept = std::make_shared<int>(1);
   loop.post("late", [kept, &ran] { ran += *kept; });
   EXPECT_EQ(ran, 1'000);
-  EXPECT_EQ(kept.use_count(), 1);   // its captures are gone, too
+  EXPECT_EQ(kept.use_count(), 1);  // its captures are gone, too
 }
 
 TEST(Loop, StopDoesNotWaitForTimers) {

@@ -189,7 +189,8 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   collected_->on_complete(id, AttemptNo(1), RankNo(0));
   EXPECT_FALSE(reader->Read(&chunk));
   EXPECT_TRUE(reader->Finish().ok());
-  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget(); }, response));
+  ASSERT_TRUE(
+      agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget(); }, response));
 }
 
 }  // namespace

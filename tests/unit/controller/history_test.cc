@@ -21,7 +21,7 @@ TEST(History, KeepsATailAndSaysFromWhere) {
   EXPECT_EQ(history.after(JournalIndex(15))->size(), 10u);
   EXPECT_EQ(history.after(JournalIndex(24))->front()->index(), 25u);
   EXPECT_TRUE(history.after(JournalIndex(25))->empty());
-  ASSERT_TRUE(history.after(JournalIndex(0)));   // from the beginning of what is kept
+  ASSERT_TRUE(history.after(JournalIndex(0)));  // from the beginning of what is kept
   EXPECT_EQ(history.after(JournalIndex(0))->front()->index(), 16u);
 }
 

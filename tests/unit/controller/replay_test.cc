@@ -11,7 +11,9 @@ const NodeName kNode("n1");
 
 class ReplayTest : public testing::Test {
  protected:
-  void row(core::EventBody body) { replay_.row({.index = JournalIndex(++index_), .event = {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)}}); }
+  void row(core::EventBody body) {
+    replay_.row({.index = JournalIndex(++index_), .event = {.at = WallTime(std::chrono::seconds(index_)), .body = std::move(body)}});
+  }
   void submit(const JobId& job, const std::string& name) {
     v1::JobSpec spec;
     spec.set_name(name);
@@ -39,8 +41,8 @@ TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
   submit(kGood, "good");
   submit(kBad, "bad");
   place(kBad, 1, 0);
-  place(kBad, 3, 1);                                                    // attempt 2 never was
-  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});   // of a job set aside: not looked at
+  place(kBad, 3, 1);                                                   // attempt 2 never was
+  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});  // of a job set aside: not looked at
   place(kGood, 1, 2);
   core::Ledger& ledger = replay_.ledger();
   ASSERT_TRUE(replay_.set_aside().contains(kBad));

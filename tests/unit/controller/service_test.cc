@@ -16,7 +16,7 @@ TEST_F(Services, AJobIsSubmittedShownListedAndCancelled) {
   v1::CancelJobResponse cancelled;
   ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
   EXPECT_EQ(cancelled.phase(), v1::JOB_PHASE_CANCELLED);
-  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_CANCELLED);   // by the name of a finished one
+  EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_CANCELLED);  // by the name of a finished one
   v1::ListJobsRequest list;
   v1::ListJobsResponse listed;
   ASSERT_TRUE(stub_->ListJobs(context().get(), list, &listed).ok());

@@ -147,7 +147,8 @@ class ShellTest : public testing::Test {
     make();
   }
   bool submit(const std::string& id, const std::string& name) {
-    return shell_->submit(submission(id, name), shell_->now(), [this, id](const Outcome& outcome, const View&) { trace_.add((outcome.refusal ? "refused " : "reply ") + id); });
+    return shell_->submit(submission(id, name), shell_->now(),
+                          [this, id](const Outcome& outcome, const View&) { trace_.add((outcome.refusal ? "refused " : "reply ") + id); });
   }
   void watch_all() {
     std::promise<void> done;
@@ -176,7 +177,7 @@ TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   watch_all();
   journal_->hold();
   ASSERT_TRUE(submit("0000000000001", "one"));
-  ASSERT_TRUE(journal_->wait_for_append(2));   // the first was ControllerStarted
+  ASSERT_TRUE(journal_->wait_for_append(2));  // the first was ControllerStarted
   // Asked while the sync is under way: it would show a job that a power cut can still undo.
   ASSERT_TRUE(shell_->read([this](const View& view) { trace_.add("read " + std::to_string(view.ledger.jobs.size())); }));
   shell_->observe(core::PulseHeard{.node = NodeName("n"), .connection = ConnectionId(1)}, shell_->now());
@@ -206,7 +207,7 @@ TEST_F(ShellTest, WhatComesDuringASyncIsOneBatchAfterIt) {
   }
   journal_->let_go();
   ASSERT_TRUE(trace_.wait_for("reply 0000000000099"));
-  EXPECT_EQ(journal_->appends(), 3u);   // started, the first, all the others
+  EXPECT_EQ(journal_->appends(), 3u);  // started, the first, all the others
 }
 
 TEST_F(ShellTest, ARefusalNeedsNoSync) {
@@ -264,7 +265,7 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   ASSERT_TRUE(shell_->submit(core::CancelJob{.job = JobId("0000000000001")}, shell_->now(), [](const Outcome&, const View&) {}));
   ASSERT_TRUE(trace_.wait_for("event job-ended")) << testing::PrintToString(trace_.lines());
   const auto lines = trace_.lines();
-  EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);   // neither the first again, nor another job's
+  EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);  // neither the first again, nor another job's
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST_F(Files, MakeDirsMakesParentsAndTakesWhatIsThere) {
   ASSERT_TRUE(make_dirs(dir_ / "a" / "b" / "c", 0755));
   ::umask(old_mask);
   EXPECT_TRUE(make_dirs(dir_ / "a" / "b" / "c", 0700));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat((dir_ / "a/b/c").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0755U);
   ASSERT_TRUE(replace_file(dir_ / "file", "", Durable::No));

@@ -180,9 +180,13 @@ TEST(DamagedFile, ACutDatabaseIsRefused) {
 
 TEST(OldDatabase, UnderANewerHeadIsRefused) {
   TempDir dir;
-  { append(*open_journal(dir.path() / "journal").journal, {started(1), submitted("j1", "one")}); }
+  {
+    append(*open_journal(dir.path() / "journal").journal, {started(1), submitted("j1", "one")});
+  }
   copy_dir(dir.path() / "journal", dir.path() / "backup");
-  { append(*open_journal(dir.path() / "journal").journal, {exited("j1", 0, 0), ended("j1")}); }
+  {
+    append(*open_journal(dir.path() / "journal").journal, {exited("j1", 0, 0), ended("j1")});
+  }
   for (const char* file : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
     std::filesystem::remove(dir.path() / "journal" / file);
     if (std::filesystem::exists(dir.path() / "backup" / file)) std::filesystem::copy_file(dir.path() / "backup" / file, dir.path() / "journal" / file);
@@ -261,7 +265,9 @@ TEST(Head, ATornSlotLeavesTheOther) {
 
 TEST(Head, GoneOrWhollyDamagedIsRefused) {
   TempDir dir;
-  { append(*open_journal(dir.path()).journal, {started(1), submitted("j1", "one")}); }
+  {
+    append(*open_journal(dir.path()).journal, {started(1), submitted("j1", "one")});
+  }
   const std::string head = read_all(dir.path() / "head");
   const auto refuses = [&](const std::string& says) {
     const Opened opened = open_journal(dir.path());
@@ -283,8 +289,12 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
 
 TEST(Head, OfAnotherJournalIsRefused) {
   TempDir dir;
-  { append(*open_journal(dir.path() / "a").journal, {started(1)}); }
-  { append(*open_journal(dir.path() / "b").journal, {started(1)}); }
+  {
+    append(*open_journal(dir.path() / "a").journal, {started(1)});
+  }
+  {
+    append(*open_journal(dir.path() / "b").journal, {started(1)});
+  }
   write_all(dir.path() / "a" / "head", read_all(dir.path() / "b" / "head"));
   const Opened opened = open_journal(dir.path() / "a");
   ASSERT_TRUE(opened.error);
@@ -294,10 +304,16 @@ TEST(Head, OfAnotherJournalIsRefused) {
 TEST(Head, OfAnotherBranchIsRefused) {
   // Two controllers went on from copies of one directory: each is sound, their heads are not each other's.
   TempDir dir;
-  { append(*open_journal(dir.path() / "a").journal, {started(1)}); }
+  {
+    append(*open_journal(dir.path() / "a").journal, {started(1)});
+  }
   copy_dir(dir.path() / "a", dir.path() / "b");
-  { append(*open_journal(dir.path() / "a").journal, {submitted("j1", "one"), ended("j1")}); }
-  { append(*open_journal(dir.path() / "b").journal, {submitted("j2", "two")}); }
+  {
+    append(*open_journal(dir.path() / "a").journal, {submitted("j1", "one"), ended("j1")});
+  }
+  {
+    append(*open_journal(dir.path() / "b").journal, {submitted("j2", "two")});
+  }
   write_all(dir.path() / "a" / "head", read_all(dir.path() / "b" / "head"));
   const Opened opened = open_journal(dir.path() / "a");
   ASSERT_TRUE(opened.error);

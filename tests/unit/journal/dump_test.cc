@@ -41,7 +41,9 @@ void write_dump(const std::filesystem::path& dir) {
         append(*opened.journal, {event});
     }
   }
-  { append(*open_journal(temporary.path()).journal, {started(2), tombstone_dropped("j3")}); }
+  {
+    append(*open_journal(temporary.path()).journal, {started(2), tombstone_dropped("j3")});
+  }
   sql(temporary.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
   std::filesystem::create_directories(dir);
   for (const char* file : {"journal.db", "head"}) write_all(dir / file, read_all(temporary.path() / file));

@@ -66,7 +66,7 @@ TEST(SqliteJournal, IsPrivate) {
   Opened opened = open_journal(std::move(options));
   ::umask(before);
   append(*opened.journal, {started(1)});
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0700u);
   int files = 0;
@@ -119,7 +119,9 @@ TEST(SqliteJournal, SyncsOnceABatchBetweenItsSeams) {
 
 TEST(SqliteJournal, RefusesANewerVersionsTables) {
   TempDir dir;
-  { append(*open_journal(dir.path()).journal, {started(1)}); }
+  {
+    append(*open_journal(dir.path()).journal, {started(1)});
+  }
   sql(dir.path(), "PRAGMA user_version=2");
   const Opened opened = open_journal(dir.path(), true);  // no reason to lose anything
   ASSERT_TRUE(opened.error);

@@ -24,8 +24,8 @@ class RpcFiles : public testing::Test {
 
 TEST(Status, EveryCodeComesBackAsItWent) {
   for (const ErrorCode code :
-       {ErrorCode::InvalidArgument, ErrorCode::Unsatisfiable, ErrorCode::NotFound, ErrorCode::NotAllowed, ErrorCode::Conflict, ErrorCode::Unreachable, ErrorCode::TimedOut,
-        ErrorCode::ResourceExhausted, ErrorCode::DataLoss, ErrorCode::Unsupported, ErrorCode::Io, ErrorCode::Internal}) {
+       {ErrorCode::InvalidArgument, ErrorCode::Unsatisfiable, ErrorCode::NotFound, ErrorCode::NotAllowed, ErrorCode::Conflict, ErrorCode::Unreachable,
+        ErrorCode::TimedOut, ErrorCode::ResourceExhausted, ErrorCode::DataLoss, ErrorCode::Unsupported, ErrorCode::Io, ErrorCode::Internal}) {
     const Error error{.code = code, .message = "doing this, to that: it went wrong"};
     EXPECT_FALSE(to_status(error).ok());
     EXPECT_EQ(to_error(to_status(error)), error) << to_string(code);
@@ -80,7 +80,7 @@ TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
   const auto read = read_endpoint_file(dir_ / "endpoint.json");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, file);
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((dir_ / "endpoint.json").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
