@@ -41,13 +41,10 @@ void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
     if (stop_ || (number < 0 && errno == EINTR)) continue;
     if (number == SIGUSR1) continue;
     (number < 0 ? timed_out_ : interrupted_) = true;
-    std::function<void()> callback;
-    {
-      const std::scoped_lock lock(mutex_);
-      for (grpc::ClientContext* call : calls_) call->TryCancel();
-      callback = on_fire_;
-    }
-    if (callback) callback();
+    // The callback under the lock: whoever has taken it back by on_fire({}) may destroy what it refers to.
+    const std::scoped_lock lock(mutex_);
+    for (grpc::ClientContext* call : calls_) call->TryCancel();
+    if (on_fire_) on_fire_();
     return;
   }
 }

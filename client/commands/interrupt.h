@@ -39,6 +39,7 @@ class Interrupt {
     grpc::ClientContext& call_;
   };
   // Cancels everything registered now, without being an interrupt: a stream that is not needed any more.
+  // `callback` is called at most once at a time, on the thread here or (if it has fired already) at once; it must not call back into this.
   void on_fire(std::function<void()> callback);
 
  private:

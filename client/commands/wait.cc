@@ -39,6 +39,9 @@ int wait(const Context& context, const Options& options) {
     if (!parsed) return report(context, parsed.error());
     timeout = *parsed;
   }
+  std::mutex mutex;  // these three outlive the thread of `interrupt`
+  std::condition_variable changed;
+  bool fired = false;
   Interrupt interrupt(timeout);
   auto session = context.connect();
   if (!session) return report(context, session.error());
@@ -46,9 +49,6 @@ int wait(const Context& context, const Options& options) {
   // Watch from the beginning, ask after each event that could matter: what is asked for may have been there before we came.
   std::string job_id = options.job;
   rpc::Backoff backoff(std::hash<std::string>{}(options.job));
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool fired = false;
   interrupt.on_fire([&] {
     const std::scoped_lock lock(mutex);
     fired = true;

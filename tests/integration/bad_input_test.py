@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 import private
@@ -53,6 +54,8 @@ def replaced(cluster, text):
     text = re.sub(r"\b[0-9a-f]{16}\b", "<cluster>", re.sub(r"\b[0-9a-f]{32}\b", "<instance>", text))
     text = re.sub(r"\b(port|localhost:|127\.0\.0\.1:) ?\d+", lambda m: m[0].rstrip("0123456789") + "<port>", text)
     text = re.sub(r"\b\d+(\.\d+)?(ms|s|m\d\ds) ago", "<age> ago", text)
+    text = re.sub(r"\bafter \d+(\.\d+)?(ms|s|m\d\ds)\b", "after <time>", text)
+    text = re.sub(r"\bpid \d+", "pid <pid>", text)
     text = re.sub(r"\b\d+ MiB free", "<n> MiB free", text)
     return text
 
@@ -62,6 +65,12 @@ def last_log_line(text):
     lines = [line for line in text.strip().split("\n") if re.search(r"\b(error|warn|warning|critical)\b|^muster-", line, re.IGNORECASE)]
     line = lines[-1] if lines else text.strip().split("\n")[-1]
     return re.sub(r"^\S*\d\d:\d\d:\d\d\S*\s+(\w+ +[\w-]+\[\d+\] )?", "", line)
+
+
+def open_stream(first, done):
+    """Requests of a stream that its sender does not close."""
+    yield first
+    done.wait(private.PATIENCE)
 
 
 class Case(unittest.TestCase):
@@ -154,6 +163,7 @@ class OneCluster(Case):
         with self.cluster.gate("taken") as gate:
             spec = f"name: taken\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
             first = self.cluster.submit(spec)
+            self.cluster.muster("wait", first, "--for", "running", "--timeout", "60s", code=0)
             self.said(self.cluster, "a name taken by a live job", self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")), 12)
             self.said(self.cluster, "declaring a living node dead", self.cluster.muster("node", "declare-dead", json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0]["nodes"][0]["node"]), 12)
             self.cluster.muster("cancel", "taken", code=0)
@@ -278,9 +288,11 @@ class OneCluster(Case):
                                       ("an agent of another cluster", dict(cluster_id="0123456789abcdef")), ("an agent that has seen a later epoch", dict(highest_epoch=1000)),
                                       ("an agent without a name", dict(node=""))):
                     with self.subTest(title):
+                        done = threading.Event()
                         hello = agent_service_pb2.ConnectRequest(hello=agent_service_pb2.Hello(**{**sound, **change}))
                         with self.assertRaises(grpc.RpcError) as refused:
-                            list(connect(iter([hello]), timeout=30))
+                            list(connect(open_stream(hello, done), timeout=30))
+                        done.set()
                         GOLDEN.check(self, "on the agents' stream: " + title, replaced(self.cluster, f"{refused.exception.code().name}: {refused.exception.details()}"))
         finally:
             sys.path.remove(classes)
@@ -456,6 +468,7 @@ class FullDisk(Case):
                 cluster.agent("n0")
                 with cluster.gate() as gate:
                     live = cluster.submit(f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n")
+                    cluster.muster("wait", live, "--for", "running", "--timeout", "60s", code=0)
                     self.fill(path, 1 << 20)
                     done = cluster.muster("run", "-d", cluster.spec(TRUE.format(name="refused"), "refused.yaml"))
                     self.said(cluster, "the controller's disk is full", done, 70)
