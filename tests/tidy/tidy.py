@@ -135,7 +135,8 @@ for path in PRODUCT:
 
 # --- words and paths ------------------------------------------------------------------------------------------------
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")
-MACHINE = re.compile(r"/work/(main|shared)|/root/|/tmp/h/")
+# The checkout's own place (wherever it is now), and root's home.
+MACHINE = re.compile("|".join([re.escape(str(ROOT)) + "/", "/root/"]))
 for path in FILES:
     if path.suffix not in (".h", ".cc", ".py", ".md", ".sh", ".yaml", ".txt", ".cmake", ".proto", ".json", "") or path == pathlib.Path(__file__).resolve():
         continue
