@@ -63,13 +63,13 @@ else()
 endif()
 
 muster_static_lib(muster_yaml yaml-cpp)
-# Debian ships fmt and spdlog without .a files: header-only where everything is static.
-add_library(muster_fmt INTERFACE)
+# Debian ships fmt and spdlog without .a files: where everything is static, fmt is compiled here and spdlog is header-only.
 add_library(muster_spdlog INTERFACE)
 if(MUSTER_STATIC)
-  target_compile_definitions(muster_fmt INTERFACE FMT_HEADER_ONLY)
+  add_library(muster_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cc)
   target_compile_definitions(muster_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 else()
+  add_library(muster_fmt INTERFACE)
   target_link_libraries(muster_fmt INTERFACE fmt)
   target_compile_definitions(muster_spdlog INTERFACE SPDLOG_COMPILED_LIB SPDLOG_FMT_EXTERNAL)
   target_link_libraries(muster_spdlog INTERFACE spdlog)
