@@ -2,14 +2,13 @@
 """kill -9 of everything, and the losses are those of a run that nobody disturbed.
 
     stub trainer, 8 ranks on 2 nodes    12 kills a kind: a rank, a worker, an agent, the controller; and 16 of all kinds in one run
-    tiny GPT (PyTorch), 4 ranks         3 kills each of a rank and of a worker (PyTorch needs seconds to start again), 10 each of an agent and of
-                                        the controller, 8 of all kinds in one run
+    tiny GPT (PyTorch), 4 ranks         10 kills a kind, and 12 of all kinds in one run
 
 The trainer's own trace is the truth, not muster's view of it.  A rank or worker dies only after a step that no attempt made before: five
-attempts without one end a job, as they should.  An agent's or the controller's death must not touch a rank: same pid and start time, attempt 1.
+attempts without one end a job, as they should.  An agent's or the controller's death must not touch a rank: same pid and start time, attempt 1,
+and no gap between two steps of any rank beyond twice the median.
 
-Run:  /usr/bin/python3 tests/integration/recovery_test.py [-v]       (MUSTER_BIN names the binaries' folder, MUSTER_TEST_SEED repeats a run;
-MUSTER_TEST_QUIET=1 on a machine with nothing else to do: gaps between steps are asserted, too, not only printed)
+Run:  /usr/bin/python3 tests/integration/recovery_test.py [-v]       (MUSTER_BIN names the binaries' folder, MUSTER_TEST_SEED repeats a run)
 """
 
 import importlib.util
@@ -79,7 +78,6 @@ class Matrix:
             job, trace = cls.begin("undisturbed", cls.steps)
             cls.cluster.wait(job)
             cls.expected = trace.losses()
-            cls.still = trace.gaps()
             assert sorted(cls.expected) == list(range(1, cls.steps + 1)), sorted(cls.expected)
         except BaseException:
             cls.cluster.__exit__(*sys.exc_info())
@@ -89,9 +87,9 @@ class Matrix:
     def tearDownClass(cls):
         cls.cluster.__exit__(None, None, None)
 
-    def disturbed(self, name, kinds, count):
-        """Steps are plenty, so that all kills fit in; the same steps of both runs are compared."""
-        job, trace = self.begin(name, self.steps)
+    def disturbed(self, name, kinds, count, **how):
+        """Steps are plenty, so that all kills fit in."""
+        job, trace = self.begin(name, self.steps, **how)
         trace.wait(job, 1)
         before = self.cluster.ranks()
         kills = Kills(self, self.cluster, job, trace, kinds, self.window)
@@ -112,39 +110,36 @@ class Matrix:
         self.assertEqual(shown["attempt"], count + 1)
         return trace
 
-    def nobody_notices(self, kind, count):
-        shown, trace, before, after = self.disturbed(f"{kind}s", [kind], count)
+    def nobody_notices(self, kind, count, **how):
+        shown, trace, before, after = self.disturbed(f"{kind}s", [kind], count, **how)
         self.assertEqual(shown["attempt"], 1)
         self.assertEqual(len(before), 2 * self.devices)
         self.assertEqual(before, after)  # attempt, pid and start time of every rank
         for rank in trace.ranks():
             self.assertLessEqual({entry.pid for entry in trace.read(rank)}, {0, before[rank][1]})
             self.assertEqual([entry.step for entry in trace.read(rank)], list(range(1, self.steps + 1)))
-        self.gaps(trace.gaps())
-
-    def gaps(self, gaps):
-        pass
+        return trace
 
 
 class StubTrainer(Matrix, unittest.TestCase):
     devices = 4
     steps = 320
-    step_ms = 25
 
     @classmethod
-    def begin(cls, name, steps):
+    def begin(cls, name, steps, step_ms=25):
         trace = Trace(cls.cluster, name)
-        spec = cls.cluster.stub(name, "--steps", steps, "--step-ms", cls.step_ms, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4,
+        spec = cls.cluster.stub(name, "--steps", steps, "--step-ms", step_ms, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4,
                                 "--save-ms", 5, "--trace", trace.path)  # fmt: skip
         return cls.cluster.submit(spec), trace
 
-    def gaps(self, gaps):
-        """No gap between steps beyond twice the median; a machine that is busy with other things has such gaps without any kill."""
+    def no_gap(self, kind):
+        """Steps of 100 ms: a busy machine alone holds no rank back for as long again, and a daemon's death must not either."""
+        trace = self.nobody_notices(kind, 12, step_ms=100)
+        gaps = [gap for rank in trace.ranks() for gap in trace.gaps(rank)]
+        self.assertEqual(len(gaps), 2 * self.devices * (self.steps - 1))
         median, worst = statistics.median(gaps), max(gaps)
-        print(f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians); undisturbed: median "
-              f"{statistics.median(self.still) * 1e3:.1f} ms, worst {max(self.still) * 1e3:.1f} ms", file=sys.stderr)  # fmt: skip
-        if os.environ.get("MUSTER_TEST_QUIET"):  # asserted only where nothing else runs: a neighbour's load makes such gaps by itself
-            self.assertLessEqual(worst, max(2 * median, 1.5 * max(self.still)))
+        print(f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians)", file=sys.stderr)
+        self.assertLessEqual(worst, 2 * median)
 
     def test_rank(self):
         self.gang_restarts("rank", 12)
@@ -153,10 +148,10 @@ class StubTrainer(Matrix, unittest.TestCase):
         self.gang_restarts("worker", 12)
 
     def test_agent(self):
-        self.nobody_notices("agent", 12)
+        self.no_gap("agent")
 
     def test_controller(self):
-        self.nobody_notices("controller", 12)
+        self.no_gap("controller")
 
     def test_all_kinds(self):
         self.disturbed("all", ["rank", "worker", "agent", "controller"], 16)
@@ -180,10 +175,10 @@ class TinyGpt(Matrix, unittest.TestCase):
         return cls.cluster.submit(spec), trace
 
     def test_rank(self):
-        self.gang_restarts("rank", 3)
+        self.gang_restarts("rank", 10)
 
     def test_worker(self):
-        self.gang_restarts("worker", 3)
+        self.gang_restarts("worker", 10)
 
     def test_agent(self):
         self.nobody_notices("agent", 10)
@@ -192,7 +187,7 @@ class TinyGpt(Matrix, unittest.TestCase):
         self.nobody_notices("controller", 10)
 
     def test_all_kinds(self):
-        self.disturbed("all", ["rank", "worker", "agent", "controller"], 8)
+        self.disturbed("all", ["rank", "worker", "agent", "controller"], 12)
 
 
 if __name__ == "__main__":
