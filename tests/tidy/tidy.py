@@ -4,7 +4,8 @@
   layers     an include may only follow a DEPS arrow of CMake (one target a folder), and the arrows have no cycle
   pure       controller/core, agent/core and common/engine see the standard library, protobuf messages and each other's base: no I/O
   banned     calls that have a better replacement here, named in the message
-  headers    #pragma once, and an opening comment that says what the header owns
+  headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
+             every such header is known to be self-contained
   words      unfinished work does not land
   paths      nothing holds a path of the machine it was written on
 
@@ -132,6 +133,14 @@ for path in PRODUCT:
         problem(path, 1, "headers", "no #pragma once")
     if not lines or not lines[0].startswith("//"):
         problem(path, 1, "headers", "opens without saying what it owns and promises")
+
+for path in SOURCES:
+    header = path.with_suffix(".h")
+    if path.suffix != ".cc" or not header.is_file():
+        continue
+    first = next((m for m in map(INCLUDE.match, path.read_text(errors="replace").splitlines()) if m), None)
+    if first is None or first[2] != str(header.relative_to(ROOT)):
+        problem(path, 1, "headers", f"'{header.relative_to(ROOT)}' is its first include, so that the header stands by itself")
 
 # --- words and paths ------------------------------------------------------------------------------------------------
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")
