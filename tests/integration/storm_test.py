@@ -15,12 +15,12 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Cluster, Trace, kill_process  # noqa: E402
+from cluster import SLOW, Cluster, Trace, kill_process  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240)
-STEPS, INTERVAL = 1500, 10  # a checkpoint is 64 directories: more of them cost more than the storm
-LONG = 300.0  # s; only a bound
+STEPS, INTERVAL = 1500 * SLOW, 10  # a checkpoint is 64 directories: more of them cost more than the storm
+LONG = 300.0 * SLOW  # s; only a bound
 
 
 class Storm(unittest.TestCase):
