@@ -1,0 +1,31 @@
+// A rank table's bytes: the same table gives the same bytes everywhere, and for tables of the vendor's tools the very same bytes as theirs
+// (key order, four blanks an indent, no line end behind the last brace, ASCII only). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/engine/ranktable/rank_table.h"
+
+namespace muster::ranktable {
+
+enum class Layout : std::uint8_t {
+  Tool,      // hccl_tools.py and merge_hccl.py; version 1.2 as the vendor's documents order its keys
+  Launcher,  // the cloud launcher's conversion of a group list: one line; a server has only server_id and device
+};
+
+std::string table_text(const RankTable& table, Layout layout = Layout::Tool);
+
+// SHA-256 as 64 lower-case hexadecimal digits.
+std::string content_hash(std::string_view bytes);
+
+struct TableFile {
+  std::string bytes;
+  std::string hash;
+};
+// From servers and devices in rank order to what every node of an attempt gets: numbers the ranks, checks, writes, hashes. Errors: InvalidArgument
+// with every problem a line.
+Result<TableFile> make_table_file(RankTable table);
+
+}  // namespace muster::ranktable
