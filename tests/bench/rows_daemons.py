@@ -1,0 +1,81 @@
+"""Daemons that die and come back, and what they need while nothing happens."""
+
+import os
+import statistics
+
+from cluster import Cluster, Watcher
+from measuring import MS, now, pause, processes, ranks_of, read
+
+
+def reattach(options, report, wanted):
+    # An agent has two inotify instances, of which Linux gives a user 128 unless told otherwise.
+    agents = 16 if options.quick else min(64, int(read("/proc/sys/fs/inotify/max_user_instances") or 128) * 3 // 8)
+    names = [f"controller-killed-{agents}-agents", "controller-down-5s", "agent-killed"]
+    if not any(map(wanted, names)):
+        return
+    with Cluster(options, agents, 1) as cluster:
+        began, job = cluster.submit(cluster.spec("held", 16, ["--block"], nodes=16))
+        cluster.watcher.wait("node-started", job, 1, count=16)
+        ranks = ranks_of(job)
+        for name, down, repeats in ((names[0], 0, 30), (names[1], 5, 3)):
+            attached, listening = [], []
+            if not wanted(name):
+                continue
+            cluster.syncs = []
+            for repeat in range(options.repeats(repeats)):
+                cluster.sync(3)
+                cluster.watcher.close()
+                helper = cluster.start_helper("listen", str(agents))
+                cluster.controller.kill()
+                cluster.controller.wait()
+                pause(down)
+                started = now()
+                cluster.start_controller()
+                moments = cluster.moments(helper)
+                listening.append((moments["listen"] - started) / MS)
+                attached.append((moments["attached"] - moments["listen"]) / MS)
+                cluster.watcher = Watcher(cluster.endpoint)
+            disturbed = sum(ranks_of(job).get(rank) != who for rank, who in ranks.items())
+            report.add(name, attached, "ms", "median <= 1000 ms, 0 disturbed", statistics.median(attached) <= 1000 and not disturbed, syncs=cluster.syncs,
+                       exec_to_listen_ms=statistics.median(listening), disturbed=disturbed)  # fmt: skip
+        if wanted(names[2]):
+            took = []
+            for repeat in range(options.repeats(30)):
+                name = cluster.names[repeat % 16]
+                helper = cluster.start_helper("back", str(agents))
+                cluster.agents[name].kill()
+                cluster.agents[name].wait()
+                lost = helper.stdout.readline()
+                started = now()
+                cluster.start_agent(name)
+                took.append((cluster.moments(helper)["attached"] - started) / MS)
+                assert lost.startswith("lost")
+            disturbed = sum(ranks_of(job).get(rank) != who for rank, who in ranks.items())
+            report.add(names[2], took, "ms", "median <= 1000 ms, 0 disturbed", statistics.median(took) <= 1000 and not disturbed, disturbed=disturbed)
+
+
+def resources(options, report, wanted):
+    if not wanted("rss-cpu"):
+        return
+    seconds = 15 if options.quick else 60
+    with Cluster(options, 1, 8) as cluster:
+        _, job = cluster.submit(cluster.spec("steps", 8, ["--steps", "1000000", "--step-ms", "1000"]))
+        cluster.watcher.wait("first-step", job)
+        agent = next(iter(cluster.agents.values())).pid
+        worker = next(p for p in processes(f"/runs/{job}.1") if b"muster-worker" in read(f"/proc/{p}/cmdline"))
+        watched = {"agent": agent, "controller": cluster.controller.pid, "worker": worker}
+
+        def on_cpu(pid):
+            return sum(int(read(f"/proc/{pid}/task/{task}/schedstat").split()[0]) for task in os.listdir(f"/proc/{pid}/task"))
+
+        before = {name: on_cpu(pid) for name, pid in watched.items()}
+        began = now()
+        pause(seconds)
+        goals = {"agent": (30.0, 0.3), "controller": (None, None), "worker": (3.0, None)}
+        for name, pid in watched.items():
+            share = 100 * (on_cpu(pid) - before[name]) / (now() - began)
+            status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").decode().splitlines())
+            sizes = {key: int(status[key].split()[0]) / 1024 for key in ("VmRSS", "RssAnon", "RssFile")}
+            rss, cpu = goals[name]
+            report.add(f"rss-cpu-{name}-rss", [sizes["VmRSS"]], "MiB", f"<= {rss} MB" if rss else "-", sizes["VmRSS"] * 1.048576 <= rss if rss else None, **sizes)
+            report.add(f"rss-cpu-{name}-cpu", [share], "%core", f"<= {cpu} % over {seconds} s" if cpu else "-", share <= cpu if cpu else None)
