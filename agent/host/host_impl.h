@@ -1,7 +1,7 @@
 // The inside of Host, split over host.cc (watching, marks, leases) and host_actions.cc (what reconcile asks for). Private to agent/host.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,17 +9,23 @@
 
 #include "agent/host/host.h"
 #include "agent/host/host_entry.h"
-#include "common/io/unique_fd.h"
+#include "common/base/lease.h"
 #include "common/rundir/records.h"
 
 namespace muster::agent {
 
 inline constexpr Duration kOrphanGraceDefault = std::chrono::minutes(30);
+
 inline constexpr const char* kGonePrefix = ".gone-";
 
 struct Host::Impl {
   Impl(async::Loop& owner, HostOptions given, HostCallbacks hooks)
-      : loop(owner), options(std::move(given)), callbacks(std::move(hooks)), heard(options.clock->now().boot), disposal("agent-disposal") {}
+      : loop(owner),
+        options(std::move(given)),
+        callbacks(std::move(hooks)),
+        heard(options.clock->now().boot),
+        disposal("agent-disposal"),
+        look_timer(owner, "look at runs") {}
   ~Impl() { disposal.stop(); }
 
   void act(const StartRun& start);
@@ -33,24 +39,30 @@ struct Host::Impl {
   std::optional<Refusal> check(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) const;
   void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text);
   void mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed);
+  void begin_sweep(const RunKey& run, Entry& entry);
   void step_sweep(const RunKey& run);
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
   [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
 
   [[nodiscard]] Entry* find(const RunKey& run) const;
   Entry& add(const RunKey& run);
-  void watch_directory(const RunKey& run, Entry& entry);
-  void read_inotify();
+  void listen(const RunKey& run, Entry& entry);
+  void look();
+  void look_soon();
+  void unread(const RunKey& run, Entry& entry, const Error& error);
   void refresh(const RunKey& run, Entry& entry, bool tell);
   static void overlay(Entry& entry);
   void worker_ended(const RunKey& run);
   void child_ended(const RunKey& run);
   static void reap(Entry& entry);
+  void leave(std::unique_ptr<Entry> entry);
   [[nodiscard]] rundir::v1::Mark new_mark() const;
   bool remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks);
   void adopt_lease(Entry& entry);
   bool renew_lease(Entry& entry, bool at_start);
   void remove_leftovers();
+  void remove_stale_groups();
+  void remove_group(const RunKey& run, const Entry& entry);
   void dispose(const std::filesystem::path& path);
   void trouble(const std::string& text) const;
 
@@ -58,12 +70,13 @@ struct Host::Impl {
   HostOptions options;
   HostCallbacks callbacks;
   BootTime heard;  // see renew_leases
-  io::UniqueFd inotify;
-  std::unique_ptr<async::Readable> inotify_ready;
-  std::map<int, RunKey> watches;
   std::map<RunKey, RunSeen> all_seen;
   std::map<RunKey, std::unique_ptr<Entry>> entries;
+  std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers not reaped yet
   async::Loop disposal;  // removing gigabytes of logs takes a while
+  async::Timer look_timer;
+  bool looking = false;    // it is armed
+  bool look_told = false;  // why, once
   bool closed = false;
 };
 

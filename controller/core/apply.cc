@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "controller/core/core.h"
+#include "controller/core/queue.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -58,9 +59,9 @@ class Folder {
     job.last_index = index_;
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
     ledger_.live_names[event.spec.name()] = event.job;
-    ledger_.queue.push_back(event.job);
-    const bool inserted = ledger_.jobs.emplace(event.job, std::move(job)).second;
+    const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
+    join_queue(ledger_, place->second, QueueEnd::Back);
   }
 
   void operator()(const CancelRequested& event) {
@@ -73,7 +74,7 @@ class Folder {
     JobRecord& job = job_of(event.job);
     MUSTER_ASSERT(event.attempt.value == job.attempts.size() + 1, "attempts are numbered without a gap");
     move(job, JobStep::Placed);
-    leave_queue(job.id);
+    leave_queue(ledger_, job);
     ledger_.live.insert(job.id);
     AttemptRecord attempt;
     attempt.number = event.attempt;
@@ -108,6 +109,7 @@ class Folder {
     if (!part.started) ++attempt.parts_started;
     part.started = true;
     part.pids = event.pids;
+    part.resolved = event.resolved;
     if (is_current(job, attempt) && attempt.state == AttemptState::Live && job.phase == JobPhase::Launching && attempt.parts_started == attempt.parts.size()) {
       attempt.running_at = at_;
       move(job, JobStep::AllNodesUp);
@@ -125,6 +127,7 @@ class Folder {
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     if (!part_of(attempt, event.node).exits.emplace(event.rank, event).second) return;
     ++attempt.ranks_exited;
+    if (attempt.ranks_exited == attempt.world_size() && attempt.state != AttemptState::Ended) attempt.exits_known_at = at_;
     if (ended_well(event)) ++attempt.ranks_well;
     if (is_current(job, attempt) && attempt.state == AttemptState::Live && attempt.ranks_well == attempt.world_size()) {
       if (!attempt.running_at) attempt.running_at = at_;
@@ -159,6 +162,14 @@ class Folder {
         .attempt = event.attempt, .step = event.step, .path = event.path, .bytes = event.bytes, .shards = event.shards, .at = at_, .set_aside = false});
   }
 
+  void operator()(const CheckpointSetAside& event) {
+    JobRecord& job = job_of(event.job);
+    const auto known =
+        std::ranges::find_if(job.checkpoints, [&](const CheckpointRecord& one) { return one.attempt == event.attempt && one.step == event.step; });
+    MUSTER_ASSERT(known != job.checkpoints.end(), "a checkpoint is set aside that its job does not have");
+    known->set_aside = true;
+  }
+
   void operator()(const AttemptBroke& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
@@ -167,6 +178,7 @@ class Folder {
     attempt.broke_at = at_;
     attempt.broke_cause = event.cause;
     attempt.fault_time = event.fault_time;
+    attempt.detected_at = event.detected_at == WallTime{} ? at_ : event.detected_at;
     attempt.cancelled = job.cancel_requested;
     move(job, JobStep::Broke);
   }
@@ -184,7 +196,7 @@ class Folder {
     if (event.job_ends) return;
     move(job, JobStep::TornDown);
     ledger_.live.erase(job.id);
-    ledger_.queue.push_front(job.id);
+    join_queue(ledger_, job, QueueEnd::Front);
   }
 
   void operator()(const CaughtUp& event) { attempt_of(job_of(event.job), event.attempt).caught_up_at = at_; }
@@ -206,7 +218,7 @@ class Folder {
       case Outcome::Failed: move(job, JobStep::GaveUp); break;
       case Outcome::Cancelled: move(job, queued ? JobStep::CancelAsked : JobStep::StoppedForCancel); break;
     }
-    if (queued) leave_queue(job.id);
+    if (queued) leave_queue(ledger_, job);
     job.ended_at = at_;
     job.verdict = event.verdict;
     ledger_.live.erase(job.id);
@@ -264,13 +276,6 @@ class Folder {
     const std::optional<JobPhase> to = next_phase(job.phase, step);
     if (!to) MUSTER_ASSERT(false, fmt::format("job '{}' is {}: there is no arrow {} from there", job.id.str(), to_string(job.phase), to_string(step)).c_str());
     job.phase = *to;
-  }
-
-  // Nearly always the first one: no walk over a long queue.
-  void leave_queue(const JobId& job) {
-    const auto place = std::ranges::find(ledger_.queue, job);
-    MUSTER_ASSERT(place != ledger_.queue.end(), "a queued job is not in the queue");
-    ledger_.queue.erase(place);
   }
 
   void hold_devices(const AttemptPlaced& event, const PlacedNode& placed) {

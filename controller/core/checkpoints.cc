@@ -1,21 +1,70 @@
 #include "controller/core/checkpoints.h"
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <ranges>
 
 #include "controller/core/spec_view.h"
 
 namespace muster::core {
 
-std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) {
+namespace {
+
+// A signal that a program brings upon itself. The others are sent: by the kernel that is out of memory, by an operator, by a stranger; they would set
+// one sound checkpoint after the other aside.
+bool own_signal(std::int32_t number) {
+  constexpr std::array kOwn = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+  return std::ranges::find(kOwn, number) != kOwn.end();
+}
+
+// What a rank does that reads a bad checkpoint. Not running out of memory: the older one needs as much.
+bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict) {
+  const NodePart* part = attempt.part(verdict.node);
+  if (part == nullptr || !verdict.rank) return false;
+  const auto exit = part->exits.find(*verdict.rank);
+  switch (verdict.cls) {
+    case FailureClass::UserError: return true;
+    case FailureClass::Signal: return exit != part->exits.end() && own_signal(exit->second.signal);
+    case FailureClass::Oom:
+    case FailureClass::Node:
+    case FailureClass::Launch:
+    case FailureClass::Worker:
+    case FailureClass::Operator: return false;
+  }
+  return false;
+}
+
+bool same_point(const ResumePoint& one, const ResumePoint& other) { return one.attempt == other.attempt && one.step == other.step; }
+
+std::optional<ResumePoint> newest_but(const JobRecord& job, const std::optional<ResumePoint>& left_out) {
   if (!resumes(job.spec)) return std::nullopt;
   const CheckpointRecord* newest = nullptr;
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    if (checkpoint.set_aside) continue;
+    if (checkpoint.set_aside || (left_out && checkpoint.attempt == left_out->attempt && checkpoint.step == left_out->step)) continue;
     if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
   }
   if (newest == nullptr) return std::nullopt;
   return ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path};
+}
+
+}  // namespace
+
+std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) { return newest_but(job, std::nullopt); }
+
+std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
+                                              const Limits& limits) {
+  const AttemptRecord* before = job.attempt(AttemptNo(attempt.number.value - 1));
+  if (!attempt.resume || before == nullptr || !before->resume || !before->verdict) return std::nullopt;
+  const ResumePoint& from = *attempt.resume;
+  const std::int64_t far = from.step + limits.suspect_steps;
+  if (!same_point(from, *before->resume) || best_step > far || before->best_step > far) return std::nullopt;
+  if (before->verdict->cls != verdict.cls || before->verdict->signature != verdict.signature) return std::nullopt;
+  if (!may_come_of_checkpoint(attempt, verdict)) return std::nullopt;
+  // One of them may have saved a newer one in these few steps: that is what the next attempt tries.
+  const std::optional<ResumePoint> newest = newest_checkpoint(job);
+  if (!newest || !same_point(*newest, from) || !newest_but(job, from)) return std::nullopt;
+  return from;
 }
 
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {

@@ -3,13 +3,18 @@
 
 #include <optional>
 
-#include "controller/core/ledger.h"
-#include "controller/core/presence.h"
+#include "controller/core/core.h"
 
 namespace muster::core {
 
 // The newest by (step, attempt) over all attempts that is not set aside; nothing when the spec does not resume.
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
+
+// The checkpoint that this attempt, which ends with this verdict, gives reason to set aside: the newest one, when it and the attempt before it both went
+// on from that, failed the same way within limits.suspect_steps of it, by something that a checkpoint can cause, and an older one is there to go on from.
+// Nothing: none.
+std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
+                                              const Limits& limits);
 
 // A checkpoint of this attempt may still be accepted: it is the current one, and its ranks may still advance or did end well. Once the fence has
 // let go of an attempt, whatever an old writer finishes counts for nothing.

@@ -32,6 +32,9 @@ struct Limits {
   Duration archive_after = std::chrono::minutes(10);         // a finished job stays in the fold this long; 0 in tests
   Duration tombstone_keep = std::chrono::hours(24 * 7);
   std::uint32_t attempts_without_progress_max = 5;
+  // A node that could not start its part is left alone by that job: for so long after the first time, twice as long after each further one in a row.
+  Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
+  std::int64_t suspect_steps = 5;  // two equal failures within so many steps of the checkpoint both went on from set it aside
 };
 
 struct Decision {
@@ -72,12 +75,14 @@ bool may_forget(const Ledger& ledger, const NodeName& node, const JobId& job, At
 std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 
 // Placement alone: all or nothing. `why` is set when it does not fit now; `never` when the registered nodes could not hold it even if idle
-// (never with no node registered). Used by decide (refusal), propose, explain and PlanJob.
+// (never with no node registered); `retry_at` when all it waits for is the pause of a node that could not start it. Used by decide (refusal), propose,
+// explain and PlanJob.
 struct PlaceResult {
   std::vector<PlacedNode> nodes;  // empty: does not fit
   std::uint16_t master_port = 0;
   std::string why;
   bool never = false;
+  std::optional<BootTime> retry_at;
 };
 PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 

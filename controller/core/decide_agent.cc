@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "controller/core/decide.h"
+#include "controller/core/fence.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -16,12 +17,13 @@ StartFailure to_failure(v1::StartFailure from) {
     case v1::START_FAILURE_GONE: return StartFailure::Gone;
     case v1::START_FAILURE_PORT: return StartFailure::Port;
     case v1::START_FAILURE_DISK: return StartFailure::Disk;
+    case v1::START_FAILURE_NODE: return StartFailure::Node;
     case v1::START_FAILURE_LAUNCH:
     case v1::START_FAILURE_UNSPECIFIED:
     case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: return StartFailure::Launch;
   }
-  return StartFailure::Launch;
+  return StartFailure::Node;  // a newer agent's word: what is known to be the job's own fault has a number above
 }
 
 // One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank, kind); known ones are acknowledged all the same.
@@ -31,13 +33,14 @@ class FactDecider {
       : in_(in), input_(input), job_(job), attempt_(attempt), part_(part), at_(to_wall(input.fact.at())) {}
 
   Decision run() {
-    // Another state directory than the one the placement pinned cannot have run it: it can only say that nothing is left, or why it will not start.
+    // Another state directory than the one the placement pinned cannot have run it. On the same boot it can say that nothing is left, for it has looked
+    // for the processes by their cookie, or why it will not start; an agent on another boot has seen nothing of it.
     const bool same_life = input_.instance == part_.placed.instance;
     switch (input_.fact.what_case()) {
       case v1::Fact::kStarted: return same_life ? started() : nothing();
-      case v1::Fact::kStartFailed: return same_life || input_.fact.start_failed().why() == v1::START_FAILURE_GONE ? start_failed() : nothing();
+      case v1::Fact::kStartFailed: return same_life || (same_boot() && input_.fact.start_failed().why() == v1::START_FAILURE_GONE) ? start_failed() : nothing();
       case v1::Fact::kExited: return same_life ? exited() : nothing();
-      case v1::Fact::kSwept: return swept();
+      case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
       case v1::Fact::WHAT_NOT_SET: break;
     }
@@ -46,19 +49,25 @@ class FactDecider {
 
  private:
   [[nodiscard]] const NodeName& node() const { return part_.placed.node; }
+  [[nodiscard]] bool same_boot() const {
+    const auto known = in_.ledger.nodes.find(input_.node);
+    return known != in_.ledger.nodes.end() && known->second.instance == input_.instance && known->second.boot_id == part_.placed.boot_id;
+  }
   [[nodiscard]] bool live() const { return &attempt_ == job_.current() && attempt_.state == AttemptState::Live; }
   [[nodiscard]] bool all_well() const {
     return std::ranges::count_if(part_.exits, [](const auto& exit) { return ended_well(exit.second); }) == part_.placed.rank_count;
   }
   void breaks(Decision& decision, std::string cause, WallTime fault_time) const {
     if (!live()) return;
-    decision.events.emplace_back(AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = fault_time});
+    decision.events.emplace_back(
+        AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = fault_time, .detected_at = in_.now.wall});
   }
 
   Decision started() const {
     if (part_.started) return nothing();
     NodeStarted event{.job = job_.id, .attempt = attempt_.number, .node = node(), .worker_pid = input_.fact.started().worker_pid(), .node_time = at_};
     event.pids.assign(input_.fact.started().pids().begin(), input_.fact.started().pids().end());
+    event.resolved = input_.fact.started().resolved();
     return accept(std::move(event));
   }
 
@@ -115,6 +124,25 @@ class FactDecider {
   WallTime at_;
 };
 
+// A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became
+// of them: the same state directory (on another boot: the machine was restarted under them), or the same boot (it finds them by their cookie).
+std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode& input) {
+  const auto same_machine = [&](const InstanceId& instance, const BootId& boot_id) {
+    return instance == input.instance || (!boot_id.empty() && boot_id == input.boot_id);
+  };
+  const auto known = in.ledger.nodes.find(input.node);
+  if (known != in.ledger.nodes.end() && same_machine(known->second.instance, known->second.boot_id)) return std::nullopt;
+  const auto parts = in.ledger.node_parts.find(input.node);
+  if (parts == in.ledger.node_parts.end()) return std::nullopt;
+  for (const AttemptKey& key : parts->second.unswept) {
+    const JobRecord& job = in.ledger.jobs.at(key.first);
+    const NodePart& part = *job.attempt(key.second)->part(input.node);
+    if (same_machine(part.placed.instance, part.placed.boot_id)) continue;
+    if (!can_run_nothing(look_at_part(in.ledger, in.presence, job, part, in.now, in.limits).sight)) return key;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Decision decide_one(const Deciding& in, const RegisterNode& input) {
@@ -124,6 +152,15 @@ Decision decide_one(const Deciding& in, const RegisterNode& input) {
     return refuse(ErrorCode::Conflict,
                   fmt::format("registering node '{}': another agent with this name is connected (instance '{}'); give each agent a name of its own",
                               input.node.str(), seen->second.instance.str()));
+  }
+  if (const std::optional<AttemptKey> elsewhere = runs_elsewhere(in, input)) {
+    const JobRecord& job = in.ledger.jobs.at(elsewhere->first);
+    const PlacedNode& placed = job.attempt(elsewhere->second)->part(input.node)->placed;
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another machine of this name (instance '{3}', boot '{4}'); "
+                              "if this is another machine, give it a name of its own; if it replaces the other, and that one is off, "
+                              "`muster node declare-dead {0}` ends the wait, as does the end of the job's orphan grace",
+                              input.node.str(), elsewhere->second.value, job.spec.name(), placed.instance.str(), placed.boot_id.str()));
   }
   const auto known = in.ledger.nodes.find(input.node);
   if (known != in.ledger.nodes.end()) {

@@ -44,8 +44,9 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
                                                    phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
   }
   const JobRecord& job = found->second;
-  if (job.cancel_requested) return nothing();
-  Decision decision = accept(CancelRequested{.job = job.id, .reason = input.reason});
+  Decision decision;
+  if (!job.cancel_requested) decision.events.emplace_back(CancelRequested{.job = job.id, .reason = input.reason});
+  // Asked again there is nothing more to do; but of a journal that was cut behind the first asking (an accepted loss) the rest may be missing.
   switch (phase) {
     case JobPhase::Queued: {
       const std::string why = input.reason.empty() ? "" : ": " + input.reason;
@@ -56,7 +57,9 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
     case JobPhase::Launching:
     case JobPhase::Running:
     case JobPhase::Completing:
-      decision.events.emplace_back(AttemptBroke{.job = job.id, .attempt = job.current()->number, .cause = "cancel was asked for", .fault_time = in.now.wall});
+      if (job.current()->state != AttemptState::Live) break;
+      decision.events.emplace_back(AttemptBroke{
+          .job = job.id, .attempt = job.current()->number, .cause = "cancel was asked for", .fault_time = in.now.wall, .detected_at = in.now.wall});
       break;
     case JobPhase::Draining:  // stopping anyway; the flag decides where it goes from there
     case JobPhase::Succeeded:

@@ -28,6 +28,14 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
   return next_rank > 0 && !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
 }
 
+CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job, const AttemptEnded& ended) {
+  return {.job = job.id,
+          .attempt = suspect.attempt,
+          .step = suspect.step,
+          .reason = fmt::format("attempts {} and {} went on from it and failed the same way: {}", ended.attempt.value - 1, ended.attempt.value,
+                                ended.verdict.reason)};
+}
+
 Outcome ending(const JobRecord& job) { return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed; }
 
 bool success_seen(const AttemptRecord& attempt) {
@@ -70,12 +78,16 @@ Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
 Decision decide_one(const Deciding& in, const ProposeBreak& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.attempt->state != AttemptState::Live) return nothing();
-  return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = input.cause, .fault_time = in.now.wall});
+  return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = input.cause, .fault_time = in.now.wall, .detected_at = in.now.wall});
 }
 
 Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
-  if (!current || current.attempt->state != AttemptState::Stopping) return nothing();
+  if (!current || current.job->phase != JobPhase::Draining) return nothing();
+  if (current.attempt->state == AttemptState::Ended) {
+    // Its end is there, its job's end is not: the journal was cut between the two (an accepted loss).
+    return accept(JobEnded{.job = input.job, .outcome = ending(*current.job), .verdict = current.attempt->verdict});
+  }
   const FenceLook fence = look_at_fence(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
   if (!fence.holds) return nothing();
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
@@ -83,11 +95,15 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   ended.charged = !current.attempt->cancelled;
   ended.best_step = best_step_of(in.presence, *current.job, *current.attempt);
   const bool cancelled = current.job->cancel_requested;
+  const std::optional<ResumePoint> suspect = suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
   std::optional<std::string> enough;
-  if (!cancelled) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, in.now, in.limits);
+  if (!cancelled) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, suspect.has_value(), in.now, in.limits);
   ended.job_ends = cancelled || enough;
   Decision decision = accept(ended);
-  if (!ended.job_ends) return decision;
+  if (!ended.job_ends) {
+    if (suspect) decision.events.emplace_back(set_aside(*suspect, *current.job, ended));
+    return decision;
+  }
   Verdict last = ended.verdict;
   if (enough) last.reason += "; " + *enough;
   if (cancelled && last.cls != FailureClass::Operator)
@@ -99,9 +115,11 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
 Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Completing) return nothing();
+  // As above: the journal was cut between the attempt's end and its job's.
+  if (current.attempt->completed) return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits)) return nothing();
   if (std::string missing = success_missing(current.job->spec, *current.attempt); !missing.empty()) {
-    return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = std::move(missing), .fault_time = in.now.wall});
+    return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = std::move(missing), .fault_time = in.now.wall, .detected_at = in.now.wall});
   }
   return accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step_of(in.presence, *current.job, *current.attempt)},
                 JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
@@ -132,7 +150,8 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
     decision.events.emplace_back(AttemptBroke{.job = input.job,
                                               .attempt = input.attempt,
                                               .cause = fmt::format("node '{}' came back without the run ({})", input.node.str(), input.reason),
-                                              .fault_time = in.now.wall});
+                                              .fault_time = in.now.wall,
+                                              .detected_at = in.now.wall});
   }
   decision.events.emplace_back(NodeSwept{.job = input.job, .attempt = input.attempt, .node = input.node, .reason = input.reason, .node_time = in.now.wall});
   return decision;

@@ -27,9 +27,11 @@ std::string verdict_text(const std::optional<Verdict>& verdict) {
 
 void dump_part(std::string& out, const NodePart& part) {
   const PlacedNode& placed = part.placed;
-  out += fmt::format("    part {} boot={} instance={} address={} devices={} ranks={}+{} started={} swept={} ({}) logs={} pids={}\n", placed.node.str(),
-                     placed.boot_id.str(), placed.instance.str(), placed.address, fmt::join(placed.devices, ","), placed.first_rank.value, placed.rank_count,
-                     part.started, part.swept, part.swept_reason, part.logs_collected, fmt::join(part.pids, ","));
+  out += fmt::format("    part {} boot={} instance={} address={} devices={} type={} ranks={}+{} started={} swept={} ({}) logs={} pids={}\n", placed.node.str(),
+                     placed.boot_id.str(), placed.instance.str(), placed.address, fmt::join(placed.devices, ","), placed.device_type, placed.first_rank.value,
+                     placed.rank_count, part.started, part.swept, part.swept_reason, part.logs_collected, fmt::join(part.pids, ","));
+  if (part.resolved.ByteSizeLong() > 0)
+    out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "), fmt::join(part.resolved.programs(), " "));
   if (part.start_failed)
     out +=
         fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
@@ -40,12 +42,13 @@ void dump_part(std::string& out, const NodePart& part) {
 }
 
 void dump_attempt(std::string& out, const AttemptRecord& attempt) {
-  out += fmt::format("  attempt {} state={} port={} resume={} placed={} running={} first_step={}@{} broke={} fault={} ended={} caught_up={}\n",
-                     attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
-                     attempt.resume ? fmt::format("{}:{}:{}", attempt.resume->attempt.value, attempt.resume->step, attempt.resume->path) : "-",
-                     time_text(attempt.placed_at), time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",
-                     time_text(attempt.first_step_at), time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.ended_at),
-                     time_text(attempt.caught_up_at));
+  out += fmt::format(
+      "  attempt {} state={} port={} resume={} placed={} running={} first_step={}@{} broke={} fault={} detected={} exits_known={} ended={} caught_up={}\n",
+      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
+      attempt.resume ? fmt::format("{}:{}:{}", attempt.resume->attempt.value, attempt.resume->step, attempt.resume->path) : "-", time_text(attempt.placed_at),
+      time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-", time_text(attempt.first_step_at),
+      time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.detected_at), time_text(attempt.exits_known_at),
+      time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format("    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} counts={}/{}/{}/{}\n", attempt.broke_cause,
                      verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence, attempt.completed, attempt.cancelled,
                      attempt.parts_started, attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);

@@ -17,7 +17,7 @@
 namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
-enum class StartFailure { Gone, Launch, Port, Disk };
+enum class StartFailure { Gone, Launch, Port, Disk, Node };  // whose fault each is: start_failures.h
 
 struct Verdict {
   FailureClass cls = FailureClass::UserError;
@@ -37,6 +37,7 @@ struct PlacedNode {
   std::vector<std::uint32_t> devices;
   RankNo first_rank;
   std::uint32_t rank_count = 0;
+  std::string device_type;  // of its devices, as they were when it was placed; empty: an older record
   friend bool operator==(const PlacedNode&, const PlacedNode&) = default;
 };
 
@@ -93,6 +94,7 @@ struct NodeStarted {
   std::vector<std::uint64_t> pids;
   std::uint64_t worker_pid = 0;
   WallTime node_time;
+  v1::NodeResolved resolved;
 };
 struct NodeStartFailed {
   JobId job;
@@ -138,13 +140,21 @@ struct CheckpointCompleted {
   std::uint64_t bytes = 0;
   std::uint32_t shards = 0;
 };
+// Two attempts in a row went on from it and failed the same way at once: no attempt goes on from it any more.
+struct CheckpointSetAside {
+  JobId job;
+  AttemptNo attempt;  // that wrote it
+  std::int64_t step = 0;
+  std::string reason;
+};
 
 // Something ended this attempt; its ranks are being stopped. The cause here is what was known first; the verdict follows.
 struct AttemptBroke {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-  WallTime fault_time;
+  WallTime fault_time;   // by the node's clock
+  WallTime detected_at;  // arrival of the first word of it, by the controller's clock; zero in older records: not known
 };
 // No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.
 // `job_ends`: no other attempt follows, the JobEnded of the same batch says how; else the job goes back to the front of the queue.
@@ -196,8 +206,8 @@ struct TombstoneDropped {
 };
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
-                               RankExited, NodeSwept, FirstStep, CheckpointCompleted, AttemptBroke, AttemptEnded, CaughtUp, AttemptCompleted, JobEnded,
-                               LogsCollected, JobArchived, TombstoneDropped>;
+                               RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
+                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

@@ -3,12 +3,14 @@
 
 #include "controller/core/core.h"
 #include "controller/core/fence.h"
+#include "controller/core/queue.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
 namespace {
 
 constexpr std::size_t kNodesNamed = 6;
+constexpr std::size_t kAheadLookMax = 64;  // jobs ahead that are looked at for the one that holds the others up
 
 std::string some_of(const std::vector<std::string>& nodes) {
   const std::vector<std::string> named(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
@@ -21,17 +23,23 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   const PlaceResult placed = place(ledger, presence, job, now, limits);
   if (!placed.why.empty()) lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
   if (placed.never) return;
-  // Only jobs that could ever be placed hold others up.
+  // Only jobs that could ever be placed hold others up, and not while they leave a node alone.
   std::size_t ahead = 0;
   const JobRecord* first = nullptr;
-  for (const JobId& id : ledger.queue) {
-    if (id == job.id) break;
-    const JobRecord& other = ledger.jobs.at(id);
-    if (++ahead <= kNodesNamed && first == nullptr && !place(ledger, presence, other, now, limits).never) first = &other;
+  std::string first_waits;
+  FittingJobs jobs(ledger, presence, now, limits);
+  for (const JobRecord* other = jobs.next(); other != nullptr && other->id != job.id; other = jobs.next()) {
+    if (++ahead > kAheadLookMax || first != nullptr) continue;
+    PlaceResult ahead_of_it = place(ledger, presence, *other, now, limits);
+    if (ahead_of_it.retry_at) continue;
+    first = other;
+    first_waits = ahead_of_it.why.empty() ? "it is about to be placed" : std::move(ahead_of_it.why);
   }
+  const std::string in_line = fmt::format("{} job{} ahead in the queue (first in, first out)", ahead, ahead == 1 ? " is" : "s are");
   if (first != nullptr) {
-    lines.push_back(fmt::format("{} job{} ahead in the queue (first in, first out); '{}' is next: {}", ahead, ahead == 1 ? " is" : "s are", first->spec.name(),
-                                place(ledger, presence, *first, now, limits).why));
+    lines.push_back(fmt::format("{}; '{}' is next: {}", in_line, first->spec.name(), first_waits));
+  } else if (ahead > kAheadLookMax) {
+    lines.push_back(in_line);
   }
   if (lines.empty()) lines.emplace_back("is about to be placed");
 }

@@ -33,8 +33,7 @@ PartLook look_at_part(const Ledger& ledger, const Presence& presence, const JobR
   // that an earlier life of this controller sent was sent before this one listened.
   const auto seen = presence.nodes.find(node);
   const BootTime last_ack = seen == presence.nodes.end() ? BootTime{} : seen->second.last_ack_sent;
-  // When its lease is over the worker asks its ranks to end, and kills them a stop grace later.
-  const BootTime grace_end = std::max(last_ack, presence.listening_since) + orphan_grace(job.spec) + stop_grace(job.spec) + limits.grace_margin;
+  const BootTime grace_end = std::max(last_ack, presence.listening_since) + outlives_contact(job.spec) + limits.grace_margin;
   const BootTime over_at = std::max(silent_at, grace_end);
   if (now.boot < silent_at) return {.sight = PartSight::Reachable, .look_at = silent_at, .over_at = over_at};
   if (now.boot < grace_end) return {.sight = PartSight::Silent, .look_at = grace_end, .over_at = over_at};

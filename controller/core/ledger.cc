@@ -10,6 +10,12 @@ std::uint32_t AttemptRecord::world_size() const {
   return 0;
 }
 
+std::optional<WallTime> AttemptRecord::decided_at() const {
+  if (!broke_at) return std::nullopt;
+  // It may break after the last exit: all well, and yet without the success that was asked for.
+  return exits_known_at ? std::optional(std::max(*exits_known_at, *broke_at)) : ended_at;
+}
+
 NodePart* AttemptRecord::part(const NodeName& node) {
   const auto found = part_index.find(node);
   return found == part_index.end() ? nullptr : &parts[found->second];

@@ -38,6 +38,7 @@ struct NodePart {
   bool logs_collected = false;
   std::map<RankNo, RankExited> exits;  // of this node's ranks
   std::vector<std::uint64_t> pids;     // by local rank
+  v1::NodeResolved resolved;           // what the node added to the plan
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders, and is free when the others are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
@@ -57,7 +58,9 @@ struct AttemptRecord {
   std::optional<ResumePoint> resume;
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
-  std::optional<WallTime> fault_time;  // by the node's clock
+  std::optional<WallTime> fault_time;      // by the node's clock
+  std::optional<WallTime> detected_at;     // when the first word of the fault arrived
+  std::optional<WallTime> exits_known_at;  // when the last rank's exit was: from then on the evidence for the verdict is whole
   std::string broke_cause;
   std::optional<std::int64_t> first_step;
   std::optional<Verdict> verdict;
@@ -73,6 +76,8 @@ struct AttemptRecord {
 
   [[nodiscard]] std::uint32_t world_size() const;
   [[nodiscard]] bool all_swept() const { return parts_swept == parts.size(); }
+  // When the verdict was settled: with the last rank's exit, at the latest when the attempt ended without it. Nothing: not yet, or it did not break.
+  [[nodiscard]] std::optional<WallTime> decided_at() const;
   [[nodiscard]] NodePart* part(const NodeName& node);
   [[nodiscard]] const NodePart* part(const NodeName& node) const;
 };
@@ -102,8 +107,9 @@ struct JobRecord {
   std::optional<Verdict> verdict;             // final
   std::int64_t best_step = -1;                // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;     // of its last event
-  std::size_t open_parts = 0;  // derived: parts of all attempts not swept, or whose logs are not all here
+  JournalIndex last_index;       // of its last event
+  std::size_t open_parts = 0;    // derived: parts of all attempts not swept, or whose logs are not all here
+  std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
   [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -142,6 +148,8 @@ struct Ledger {
   std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
   std::deque<JobId> queue;  // Queued jobs, first in, first out; a job that comes back goes to the front
+  // The same by the resources that are asked for (queue.h), each line by queue_place: whether the registered nodes could hold a job is one question a line.
+  std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "controller/core/placing.h"
+#include "controller/core/start_failures.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -20,14 +21,23 @@ struct Fit {
 class Placer {
  public:
   Placer(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits)
-      : taken_(taken), ledger_(ledger), presence_(presence), job_(job), now_(now), limits_(limits), resources_(job.spec.resources()) {}
+      : taken_(taken),
+        ledger_(ledger),
+        presence_(presence),
+        job_(job),
+        now_(now),
+        limits_(limits),
+        resources_(job.spec.resources()),
+        avoided_(avoided_nodes(job, now, limits)) {}
+
+  bool never_fits() { return !ledger_.nodes.empty() && !never().empty(); }
 
   PlaceResult run() {
     if (ledger_.nodes.empty()) return {.why = "no node is registered yet"};
     if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
     PlaceResult result;
     result.nodes = choose();
-    if (result.nodes.empty()) return {.why = shortage()};
+    if (result.nodes.empty()) return {.why = shortage(), .retry_at = only_pauses()};
     number_ranks(result.nodes, job_.spec);
     result.master_port = port(result.nodes.front().address);
     if (result.master_port == 0) return {.why = port_shortage(result.nodes.front())};
@@ -103,6 +113,10 @@ class Placer {
     }
     if (!is_connected(presence_, node.name)) return {.why = "is not connected"};
     if (seen->second.instance != node.instance) return {.why = "is just coming back with another state directory"};
+    if (const auto avoided = avoided_.find(node.name); avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_) {
+      return {.why = fmt::format("could not start attempt {} ({}) and is tried again in {}", avoided->second.attempt.value, to_string(avoided->second.why),
+                                 age_text(*avoided->second.retry_at - now_.boot))};
+    }
     const std::size_t all = fit.devices.size();
     const auto holders = ledger_.device_holders.find(node.name);
     std::string holder;
@@ -171,46 +185,79 @@ class Placer {
     return text;
   }
 
-  static PlacedNode placed(const NodeRecord& node, Fit fit) {
-    return {.node = node.name, .boot_id = node.boot_id, .instance = node.instance, .address = node.inventory.address(), .devices = std::move(fit.devices)};
+  [[nodiscard]] PlacedNode placed(const NodeRecord& node, Fit fit) const {
+    return {.node = node.name,
+            .boot_id = node.boot_id,
+            .instance = node.instance,
+            .address = node.inventory.address(),
+            .devices = std::move(fit.devices),
+            .device_type = type_};
   }
 
-  // The previous attempt's nodes keep their places (restart in place); others fill the gaps. A list of hosts keeps its own order.
+  using Slots = std::vector<std::optional<PlacedNode>>;
+
+  // The previous attempt's nodes keep their places (restart in place); others fill the gaps; only then come those that could not start it. A list of
+  // hosts keeps its own order.
   [[nodiscard]] std::vector<PlacedNode> choose() const {
-    std::vector<std::optional<PlacedNode>> slots(nodes_needed());
+    Slots slots(nodes_needed());
     std::set<NodeName> used;
-    const AttemptRecord* previous = job_.current();
-    if (previous != nullptr && previous->parts.size() == slots.size()) {
-      for (std::size_t at = 0; at < slots.size(); ++at) {
-        const auto node = ledger_.nodes.find(previous->parts[at].placed.node);
-        if (node == ledger_.nodes.end()) continue;
-        if (Fit fit = free(node->second); fit.why.empty()) {
-          slots[at] = placed(node->second, std::move(fit));
-          used.insert(node->first);
-        }
-      }
-      if (!resources_.hosts().empty() && used.size() < slots.size()) {
-        slots.assign(slots.size(), std::nullopt);
-        used.clear();
-      }
+    keep_places(slots, used, false);
+    if (!resources_.hosts().empty() && used.size() < slots.size()) {
+      slots.assign(slots.size(), std::nullopt);
+      used.clear();
     }
-    const auto empty = [](const std::optional<PlacedNode>& slot) { return !slot; };
-    auto gap = std::ranges::find_if(slots, empty);
-    if (gap != slots.end()) {
-      for (const NodeRecord* node : candidates()) {
-        if (used.contains(node->name)) continue;
-        Fit fit = free(*node);
-        if (!fit.why.empty()) continue;
-        *gap = placed(*node, std::move(fit));
-        used.insert(node->name);
-        gap = std::find_if(gap, slots.end(), empty);
-        if (gap == slots.end()) break;
-      }
+    fill_gaps(slots, used, false);
+    if (!avoided_.empty() && used.size() < slots.size()) {
+      keep_places(slots, used, true);
+      fill_gaps(slots, used, true);
     }
-    if (gap != slots.end()) return {};
+    if (used.size() < slots.size()) return {};
     std::vector<PlacedNode> nodes;
     for (std::optional<PlacedNode>& slot : slots) nodes.push_back(*std::move(slot));
+    if (!resources_.hosts().empty() && !avoided_.empty()) {
+      std::ranges::sort(nodes, {}, [&](const PlacedNode& one) { return std::ranges::find(resources_.hosts(), one.node.str()) - resources_.hosts().begin(); });
+    }
     return nodes;
+  }
+  void keep_places(Slots& slots, std::set<NodeName>& used, bool avoided) const {
+    const AttemptRecord* previous = job_.current();
+    if (previous == nullptr || previous->parts.size() != slots.size()) return;
+    for (std::size_t at = 0; at < slots.size(); ++at) {
+      const NodeName& name = previous->parts[at].placed.node;
+      const auto node = ledger_.nodes.find(name);
+      if (slots[at] || node == ledger_.nodes.end() || used.contains(name) || avoided_.contains(name) != avoided) continue;
+      put(slots[at], used, node->second);
+    }
+  }
+  void fill_gaps(Slots& slots, std::set<NodeName>& used, bool avoided) const {
+    const auto empty = [](const std::optional<PlacedNode>& slot) { return !slot; };
+    auto gap = std::ranges::find_if(slots, empty);
+    if (gap == slots.end()) return;
+    for (const NodeRecord* node : candidates()) {
+      if (used.contains(node->name) || avoided_.contains(node->name) != avoided || !put(*gap, used, *node)) continue;
+      gap = std::find_if(gap, slots.end(), empty);
+      if (gap == slots.end()) return;
+    }
+  }
+  bool put(std::optional<PlacedNode>& slot, std::set<NodeName>& used, const NodeRecord& node) const {
+    Fit fit = free(node);
+    if (!fit.why.empty()) return false;
+    slot = placed(node, std::move(fit));
+    used.insert(node.name);
+    return true;
+  }
+
+  // When the first pause is over, if it would fit but for pauses.
+  [[nodiscard]] std::optional<BootTime> only_pauses() {
+    std::optional<BootTime> first;
+    for (const auto& [node, one] : avoided_) {
+      if (one.retry_at && (!first || *one.retry_at < *first)) first = one.retry_at;
+    }
+    if (!first) return std::nullopt;
+    heed_pauses_ = false;
+    const bool fits = !choose().empty();
+    heed_pauses_ = true;
+    return fits ? first : std::nullopt;
   }
 
   [[nodiscard]] std::string shortage() const {
@@ -259,6 +306,8 @@ class Placer {
   Now now_;
   const Limits& limits_;
   const v1::ResourceSpec& resources_;
+  const std::map<NodeName, AvoidedNode> avoided_;
+  bool heed_pauses_ = true;
   std::string type_;
 };
 
@@ -283,6 +332,11 @@ void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec) {
 
 PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
   return Placer(taken, ledger, presence, job, now, limits).run();
+}
+
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  const Taken nothing;
+  return Placer(nothing, ledger, presence, job, now, limits).never_fits();
 }
 
 PlaceResult place(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {

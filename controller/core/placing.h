@@ -17,6 +17,9 @@ struct Taken {
 };
 PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 
+// The registered nodes could not hold it, even if they were idle. Depends on the nodes and the job's resources alone.
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+
 // Ranks dense, by node order; `once` puts its only process on the first node.
 void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec);
 

@@ -3,6 +3,7 @@
 #include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
 #include "controller/core/placing.h"
+#include "controller/core/queue.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/text.h"
 
@@ -10,7 +11,7 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kPlacementsMax = 64;    // of one call; the next call goes on
-constexpr std::size_t kQueueLookMax = 1'024;  // queue entries looked at in one call: those that can never fit let the others pass
+constexpr std::size_t kQueueLookMax = 1'024;  // looked at in one call: those that only leave a node alone for a while let the others pass
 constexpr std::size_t kArchiveMax = 64;
 
 class Proposer {
@@ -18,12 +19,13 @@ class Proposer {
   Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) : ledger_(ledger), presence_(presence), now_(now), limits_(limits) {}
 
   Proposal run() && {
+    // First: an attempt that ends takes no checkpoint any more, and one that was completed just before its fault is worth an interval of steps.
+    checkpoints();
     for (const JobId& id : ledger_.live) look_at_live(ledger_.jobs.at(id));
     for (const auto& [id, number] : ledger_.lingering) {
       const JobRecord& job = ledger_.jobs.at(id);
       look_for_vanished(job, *job.attempt(number));
     }
-    checkpoints();
     placements();
     archive();
     return std::move(out_);
@@ -49,7 +51,7 @@ class Proposer {
 
   void look_at_draining(const JobRecord& job, const AttemptRecord& attempt) {
     const FenceLook fence = look_at_fence(ledger_, presence_, job, attempt, now_, limits_);
-    if (fence.holds) {
+    if (fence.holds || attempt.state == AttemptState::Ended) {
       out_.inputs.emplace_back(ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
     } else {
       sooner(out_.wake_at, fence.look_at);
@@ -57,7 +59,7 @@ class Proposer {
   }
 
   void look_at_completing(const JobRecord& job, const AttemptRecord& attempt) {
-    if (nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
+    if (attempt.completed || nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
       out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
       return;
     }
@@ -67,8 +69,13 @@ class Proposer {
   // What no fact of a rank will say: the node itself is gone, changed, or does not answer the order.
   std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
-      if (part.swept || part.idle()) continue;
+      if (part.idle()) continue;
       const NodeName& name = part.placed.node;
+      // The word of a part's end breaks the attempt in the same batch, unless the journal was cut between the two (an accepted loss).
+      const bool over = part.swept || part.start_failed;
+      if (attempt.ranks_exited > attempt.ranks_well || (over && part.exits.size() < part.placed.rank_count))
+        return fmt::format("attempt {} had broken when the journal's end was lost", attempt.number.value);
+      if (part.swept) continue;
       const PartLook look = look_at_part(ledger_, presence_, job, part, now_, limits_);
       if (look.sight == PartSight::Dead) return fmt::format("node '{}' was declared dead", name.str());
       if (look.sight == PartSight::GraceOver) return fmt::format("node '{}' was silent for longer than the orphan grace", name.str());
@@ -96,7 +103,8 @@ class Proposer {
       const auto seen = presence_.nodes.find(part.placed.node);
       if (seen == presence_.nodes.end() || seen->second.connection.value == 0 || seen->second.instance != node->second.instance) continue;
       if (!seen->second.boot_id.empty() && seen->second.boot_id != node->second.boot_id) continue;
-      if (seen->second.held.contains({job.id, attempt.number})) continue;  // it will say so itself, and better: with its exits
+      const bool may_say_so = seen->second.instance == part.placed.instance;
+      if (may_say_so && seen->second.held.contains({job.id, attempt.number})) continue;  // it will say so itself, and better: with its exits
       out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "rebooted"});
     }
   }
@@ -118,23 +126,24 @@ class Proposer {
   }
 
   // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for ever. One that the registered nodes could never
-  // hold waits for other nodes, and blocks nobody.
+  // hold waits for other nodes, and one that only leaves a node alone for a while waits for that: they block nobody.
   void placements() {
     Taken taken;
     std::size_t placed = 0, looked = 0;
-    for (const JobId& id : ledger_.queue) {
+    FittingJobs jobs(ledger_, presence_, now_, limits_);
+    while (const JobRecord* job = jobs.next()) {
       if (placed == kPlacementsMax || ++looked > kQueueLookMax) break;
-      const JobRecord& job = ledger_.jobs.at(id);
-      PlaceResult result = place_beside(taken, ledger_, presence_, job, now_, limits_);
-      if (result.never) continue;
+      PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_);
+      sooner(out_.wake_at, result.retry_at);
+      if (result.retry_at) continue;
       if (result.nodes.empty()) break;
       taken.take(result);
       ++placed;
-      out_.inputs.emplace_back(ProposePlacement{.job = id,
-                                                .attempt = AttemptNo(static_cast<std::uint32_t>(job.attempts.size() + 1)),
+      out_.inputs.emplace_back(ProposePlacement{.job = job->id,
+                                                .attempt = AttemptNo(static_cast<std::uint32_t>(job->attempts.size() + 1)),
                                                 .nodes = std::move(result.nodes),
                                                 .master_port = result.master_port,
-                                                .resume = newest_checkpoint(job)});
+                                                .resume = newest_checkpoint(*job)});
     }
   }
 
@@ -159,8 +168,7 @@ class Proposer {
   // A dead node will send neither facts nor logs. Should it come back all the same, its ranks are gone by their worker's own timer before the job is
   // forgotten, and its devices with them.
   void archive_without(const JobRecord& job) {
-    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, orphan_grace(job.spec) + stop_grace(job.spec) + limits_.grace_margin)))
-      return;
+    if (!is_final(job.phase) || !due(*job.ended_at, std::max(limits_.archive_after, outlives_contact(job.spec) + limits_.grace_margin))) return;
     for (const AttemptRecord& attempt : job.attempts) {
       for (const NodePart& part : attempt.parts) {
         if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node)) return;

@@ -1,6 +1,7 @@
 // What the core reads out of a job spec, with the defaults of specs that were stored before a field existed. Pure.
 #pragma once
 
+#include "common/base/lease.h"
 #include "common/base/time.h"
 #include "muster/v1/spec.pb.h"
 
@@ -12,6 +13,8 @@ inline Duration orphan_grace(const v1::JobSpec& spec) {
 }
 // Between the worker's SIGTERM and its SIGKILL, of an orphan's end, too.
 inline Duration stop_grace(const v1::JobSpec& spec) { return to_duration(spec.recovery().stop_grace()); }
+// From a node's last contact until no rank on it lives any more: when its lease is over the worker asks its ranks to end, and kills them a stop grace later.
+inline Duration outlives_contact(const v1::JobSpec& spec) { return orphan_grace(spec) + lease_step(orphan_grace(spec)) + stop_grace(spec); }
 // Nothing shorter than zero: no window, every restart counts for ever.
 inline Duration restart_window(const v1::JobSpec& spec) {
   return spec.recovery().has_window() ? to_duration(spec.recovery().window()) : std::chrono::hours(24);

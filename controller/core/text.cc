@@ -82,6 +82,7 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Launch: return "launch";
     case StartFailure::Port: return "port";
     case StartFailure::Disk: return "disk";
+    case StartFailure::Node: return "node";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 
 #include "controller/core/fence.h"
 #include "controller/core/spec_view.h"
+#include "controller/core/start_failures.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -56,8 +57,7 @@ Verdict of_killed(const RankExited& exit) {
 }
 
 Verdict of_start_failure(const NodeStartFailed& failure) {
-  const bool gone = failure.why == StartFailure::Gone;
-  return {.cls = gone ? FailureClass::Node : FailureClass::Launch,
+  return {.cls = is_nodes_own(failure.why) ? FailureClass::Node : FailureClass::Launch,
           .node = failure.node,
           .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
           .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
@@ -134,15 +134,15 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
   return of_cause(attempt);
 }
 
-std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step, Now now,
-                                    const Limits& limits) {
-  if (verdict.cls == FailureClass::Launch && first_start_failure(attempt)->why != StartFailure::Port) {
+std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step, bool sets_aside,
+                                    Now now, const Limits& limits) {
+  if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why)) {
     return "a failure before the program started is not tried again";
   }
   const AttemptRecord* before = job.attempt(AttemptNo(attempt.number.value - 1));
   const bool seen_before =
       before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;
-  if (verdict.cls == FailureClass::UserError && seen_before) return "the same user error twice in a row";
+  if (verdict.cls == FailureClass::UserError && seen_before && !sets_aside) return "the same user error twice in a row";
   const std::uint32_t idle = best_step > job.best_step ? 0 : job.attempts_without_progress + 1;
   if (idle >= limits.attempts_without_progress_max) return fmt::format("{} attempts in a row without a new best step", idle);
   std::uint32_t charged = 1;

@@ -114,6 +114,7 @@ void limits(World& world, const Command& command) {
   core::Limits& limits = world.limits;
   if (command.has("silent_after")) limits.silent_after = duration_of(command.option("silent_after"));
   if (command.has("start_timeout")) limits.start_timeout = duration_of(command.option("start_timeout"));
+  if (command.has("start_pause")) limits.start_pause = duration_of(command.option("start_pause"));
   if (command.has("archive_after")) limits.archive_after = duration_of(command.option("archive_after"));
   if (command.has("tombstone_keep")) limits.tombstone_keep = duration_of(command.option("tombstone_keep"));
   if (command.has("queued_jobs_max")) limits.queued_jobs_max = number_of(command.option("queued_jobs_max"));
@@ -140,7 +141,8 @@ void node(World& world, const Command& command) {
 
 // Another agent that claims a name.
 void intruder(World& world, const Command& command) {
-  world.put(core::RegisterNode{.node = NodeName(command.word(0)), .instance = InstanceId(command.option("instance")), .boot_id = BootId("b1")});
+  world.put(core::RegisterNode{
+      .node = NodeName(command.word(0)), .instance = InstanceId(command.option("instance")), .boot_id = BootId(command.option("boot", "b1"))});
 }
 
 void submit(World& world, const Command& command) {
@@ -171,10 +173,12 @@ void started(World& world, const Command& command) {
 void start_failed(World& world, const Command& command) {
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command));
   const std::string why = command.option("why", "launch");
-  fact.mutable_start_failed()->set_why(why == "gone"   ? v1::START_FAILURE_GONE
-                                       : why == "port" ? v1::START_FAILURE_PORT
-                                       : why == "disk" ? v1::START_FAILURE_DISK
-                                                       : v1::START_FAILURE_LAUNCH);
+  fact.mutable_start_failed()->set_why(why == "gone"    ? v1::START_FAILURE_GONE
+                                       : why == "port"  ? v1::START_FAILURE_PORT
+                                       : why == "disk"  ? v1::START_FAILURE_DISK
+                                       : why == "node"  ? v1::START_FAILURE_NODE
+                                       : why == "newer" ? static_cast<v1::StartFailure>(99)  // of an agent that knows more kinds
+                                                        : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
   report(world, command.word(1), std::move(fact));
 }
@@ -322,6 +326,8 @@ constexpr Verb kVerbs[] = {
      [](World& world, const Command& command) { world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)), .reason = command.option("reason")}); }},
     {"advance", [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},
     {"restart", [](World& world, const Command&) { world.restart(); }},
+    {"batch", [](World& world, const Command&) { world.begin_batch(); }},
+    {"end-batch", [](World& world, const Command&) { world.end_batch(); }},
     {"why", why},
     {"show", show},
 };

@@ -51,6 +51,9 @@ class Describer {
   std::string operator()(const core::CheckpointCompleted& event) const {
     return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes", event.step, event.shards, event.bytes);
   }
+  std::string operator()(const core::CheckpointSetAside& event) const {
+    return head(event) + fmt::format("checkpoint of step {} is set aside: {}", event.step, event.reason);
+  }
   std::string operator()(const core::AttemptBroke& event) const { return head(event) + "broke: " + event.cause; }
   std::string operator()(const core::AttemptEnded& event) const {
     return head(event) + fmt::format("ended by the fence ({}); verdict {}; {}, best step {}", event.fence, verdict_text(event.verdict),

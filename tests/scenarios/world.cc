@@ -97,7 +97,13 @@ void World::see(const core::Observation& observation) {
   settle();
 }
 
+void World::end_batch() {
+  in_batch_ = false;
+  settle();
+}
+
 void World::settle() {
+  if (in_batch_) return;
   for (int round = 0;; ++round) {
     if (round == kRoundsMax) throw std::runtime_error("propose() does not come to an end");
     const core::Proposal proposal = core::propose(ledger_, presence_, now_, limits);

@@ -32,6 +32,9 @@ class World {
   void restart();
   void hello(const std::string& node);
   void hang_up(const std::string& node);
+  // What is put and seen between the two comes in one batch: nothing is proposed before its end.
+  void begin_batch() { in_batch_ = true; }
+  void end_batch();
 
   void say(const std::string& line) { trace_ += line + "\n"; }
   std::string take_trace();
@@ -60,6 +63,7 @@ class World {
   std::vector<std::pair<JournalIndex, core::Event>> journal_;
   std::size_t checked_ = 0;  // journal rows at the last look: orders and ledger change with events alone
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
+  bool in_batch_ = false;
   std::string trace_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/lease.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/world.h"
 
@@ -131,8 +132,9 @@ void AgentModel::take(const v1::Orders& orders, std::uint64_t order) {
 void AgentModel::renew_leases(BootTime from) {
   for (const auto& [run, dir] : machine_.disk().runs) {
     if (!dir->launch || dir->launch_boot != self_.boot_id) continue;
-    const BootTime until = from + grace_of(*dir->launch);
-    if (dir->lease && dir->lease->boot == self_.boot_id && dir->lease->until >= until) continue;
+    const Duration grace = grace_of(*dir->launch);
+    const BootTime until = from + grace + lease_step(grace);
+    if (dir->lease && dir->lease->boot == self_.boot_id && until < dir->lease->until + lease_step(grace)) continue;
     dir->lease = Lease{.until = until, .boot = self_.boot_id};
   }
 }

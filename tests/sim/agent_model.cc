@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/lease.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
@@ -218,10 +219,15 @@ bool AgentModel::perform(const agent::Action& action) {
 }
 
 bool AgentModel::perform_one(const agent::StartRun& action) {
+  if (machine_.disk_full()) {
+    world_.coverage.hit(Fault::DiskFull);
+    return perform_one(agent::RefuseRun{.run = action.run, .why = v1::START_FAILURE_DISK, .text = "disk full: 3 MiB free"});
+  }
   auto dir = std::make_shared<RunDir>();
   dir->launch = action.launch;
   dir->launch_boot = self_.boot_id;
-  dir->lease = Lease{.until = acknowledged_from_ + grace_of(action.launch), .boot = self_.boot_id};
+  const Duration grace = grace_of(action.launch);
+  dir->lease = Lease{.until = acknowledged_from_ + grace + lease_step(grace), .boot = self_.boot_id};
   machine_.disk().runs[action.run] = std::move(dir);
   spawned_[action.run] = 0;
   world_.say([&] { return fmt::format("{}: agent starts {}", machine_.name().str(), describe(action.run)); });

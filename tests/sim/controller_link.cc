@@ -17,6 +17,7 @@ void ControllerModel::receive(const LinkPtr& link, const std::shared_ptr<const v
         case v1::ConnectRequest::kHello: return hello(link, message->hello(), arrived);
         case v1::ConnectRequest::kFacts: return facts(link, message->facts());
         case v1::ConnectRequest::kPulse: return pulse(link, message->pulse(), arrived);
+        case v1::ConnectRequest::kUnsupported:
         case v1::ConnectRequest::WHAT_NOT_SET: return;
       }
     });
@@ -35,7 +36,10 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
   if (const auto old = sessions_.find(node); old != sessions_.end() && old->second.link->id > link->id) return refuse("overtaken");
   const core::Decision decision = take(core::RegisterNode{
       .node = node, .instance = InstanceId(hello.instance()), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()});
-  if (decision.refusal) return refuse("another instance is connected");
+  if (decision.refusal) {
+    const bool connected = decision.refusal->message.find("is connected") != std::string::npos;
+    return refuse(connected ? "another instance is connected" : "runs on another machine may go on");
+  }
   const std::vector<v1::HeldAttempt> held(hello.held().begin(), hello.held().end());
   core::observe(
       presence_, ledger_,
@@ -54,6 +58,41 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     message->what.mutable_welcome()->set_epoch(ledger_.epoch.value);
     world_.network.send_down(link, std::move(message));
     found->second.welcomed = true;
+  });
+}
+
+void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId connection) {
+  now([this, &machine, connection] {
+    if (!listening_) return;
+    put([this, &machine, connection] {
+      const NodeName& node = machine.name();
+      const InstanceId instance("twin-of-" + node.str());
+      const BootId boot_id("boot-of-twin-of-" + node.str());
+      if (sessions_.contains(node)) {
+        ++world_.coverage.seen["twin refused: connected"];
+        return;
+      }
+      const core::Decision decision =
+          take(core::RegisterNode{.node = node, .instance = instance, .boot_id = boot_id, .inventory = machine.inventory(), .version = "0.1.0"});
+      if (decision.refusal && world_.mutant != Mutant::TwinTakesName) {
+        ++world_.coverage.seen["twin refused"];
+        return;
+      }
+      if (decision.refusal) accept(core::NodeRegistered{.node = node, .instance = instance, .boot_id = boot_id, .inventory = machine.inventory()});
+      ++world_.coverage.seen["twin took the name"];
+      core::observe(presence_, ledger_, core::Connected{.node = node, .connection = connection, .instance = instance, .boot_id = boot_id}, clocks());
+      for (const core::Assignment& wanted : core::desired(ledger_, node)) {
+        if (wanted.want != core::Want::Stop) continue;
+        v1::Fact fact;
+        fact.set_job_id(wanted.job.str());
+        fact.set_attempt(wanted.attempt.value);
+        fact.mutable_swept()->set_reason("never started");
+        take(core::ReportFact{.node = node, .instance = instance, .fact = fact});
+      }
+      after(world_.rng.between(500, 10'000) * kMillisecond, [this, node, connection] {
+        put([this, node, connection] { core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = connection}, clocks()); });
+      });
+    });
   });
 }
 
@@ -105,7 +144,7 @@ void ControllerModel::pulse(const LinkPtr& link, const v1::Pulse& pulse, Now arr
     message->what.mutable_pulse_ack()->set_number(number);
     message->what.mutable_pulse_ack()->set_epoch(ledger_.epoch.value);
     core::observe(presence_, ledger_, core::PulseAcked{.node = node, .connection = link->id}, clocks());
-    world_.watch.pulse_acknowledged(node);
+    if (link->controller_open) world_.watch.pulse_acknowledged(node);  // else it was closed while the disk was busy: nothing leaves
     world_.network.send_down(link, std::move(message));
   });
 }

@@ -37,6 +37,9 @@ class ControllerModel : public Actor {
   // --- from agents: called when a message arrives -------------------------------------------------------------------------------------
   void receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message);
   void link_closed(const LinkPtr& link);
+  // An agent with this machine's name on another machine, without a run of its own: when it may have the name it holds it for a while, and says of
+  // whatever it is asked to stop that nothing of it is there.
+  void twin_says_hello(const Machine& machine, ConnectionId connection);
   void logs_pushed(Machine& machine, const agent::RunKey& run);
   // --- from clients: `reply` leaves with the batch, and may get lost -------------------------------------------------------------------
   using Reply = std::function<void(const core::Decision&)>;

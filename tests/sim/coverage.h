@@ -33,6 +33,8 @@ enum class Fault {
   NodeGone,  // off for long, or for ever
   WipedState,
   ClockJump,
+  DiskFull,  // a start was refused for it
+  TwinMachine,
 };
 struct FaultRow {
   Fault fault;
@@ -60,6 +62,8 @@ inline constexpr std::array kFaults = {
     FaultRow{Fault::NodeGone, "node gone for long"},
     FaultRow{Fault::WipedState, "agent's state directory wiped"},
     FaultRow{Fault::ClockJump, "wall clock jumped"},
+    FaultRow{Fault::DiskFull, "start refused by a full disk"},
+    FaultRow{Fault::TwinMachine, "another machine of the same name"},
 };
 
 struct Coverage {

@@ -38,6 +38,9 @@ struct Text {
   std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }
   std::string operator()(const core::CheckpointCompleted& event) const { return fmt::format("checkpoint: {} step {}", run(event), event.step); }
+  std::string operator()(const core::CheckpointSetAside& event) const {
+    return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step, event.reason);
+  }
   std::string operator()(const core::AttemptBroke& event) const { return fmt::format("broke: {}: {}", run(event), event.cause); }
   std::string operator()(const core::AttemptEnded& event) const {
     return fmt::format("ended: {}: {}; fence: {}{}", run(event), event.verdict.reason, event.fence, event.job_ends ? "; the job ends" : "");

@@ -67,11 +67,14 @@ class CheckpointsAreTrue : public Invariant {
         broken(fmt::format("step {} of {}.{} was accepted and is not whole", checkpoint->step, checkpoint->job.str(), checkpoint->attempt.value));
       }
     }
+    if (const auto* aside = std::get_if<core::CheckpointSetAside>(&event.body)) check_set_aside(*aside, before.jobs.at(aside->job));
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
     if (placed == nullptr) return;
     const core::JobRecord& job = before.jobs.at(placed->job);
     std::int64_t newest = -1;
-    for (const core::CheckpointRecord& known : job.checkpoints) newest = std::max(newest, known.step);
+    for (const core::CheckpointRecord& known : job.checkpoints) {
+      if (!known.set_aside) newest = std::max(newest, known.step);
+    }
     if (!job.spec.resume().enabled()) newest = -1;
     const std::int64_t chosen = placed->resume ? placed->resume->step : -1;
     if (chosen != newest) return broken(fmt::format("{} resumes at {}, the newest checkpoint that was accepted is {}", placed->job.str(), chosen, newest));
@@ -80,6 +83,23 @@ class CheckpointsAreTrue : public Invariant {
   }
 
  private:
+  // Only for what two attempts truly did that went on from it: ranks of theirs that failed by themselves. And never the last one.
+  void check_set_aside(const core::CheckpointSetAside& aside, const core::JobRecord& job) {
+    ++world_.coverage.seen["checkpoint set aside"];
+    const auto counts = std::ranges::count_if(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+    if (counts < 2) return broken(fmt::format("{} has {} checkpoints that count, and one is set aside", aside.job.str(), counts));
+    for (std::uint32_t back = 0; back < 2; ++back) {
+      const AttemptNo number(job.current()->number.value - back);
+      const core::AttemptRecord* attempt = job.attempt(number);
+      if (attempt == nullptr || !attempt->resume || attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
+        return broken(fmt::format("step {} of {} is set aside, but attempt {} did not go on from it", aside.step, aside.job.str(), number.value));
+      const auto truth = world_.watch.book().attempts.find({aside.job, number});
+      const bool failed = truth != world_.watch.book().attempts.end() && std::ranges::any_of(truth->second.deaths, [](const auto& death) {
+                            return death.second.cause == DeathCause::Failed || death.second.cause == DeathCause::PeerLost;
+                          });
+      if (!failed) return broken(fmt::format("step {} of {} is set aside, but no rank of attempt {} failed", aside.step, aside.job.str(), number.value));
+    }
+  }
   [[nodiscard]] bool whole(const agent::RunKey& run, std::int64_t step) const {
     const auto& saved = world_.training.saved(run);
     const auto found = saved.find(step);

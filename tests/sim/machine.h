@@ -61,12 +61,15 @@ class Machine {
   void power_on();    // another boot id; the agent starts
   void wipe_state();  // the state directory alone: processes live on
   void jump_wall_clock(Time by) { wall_offset_ += by; }
+  // No room for another run: starts are refused, what runs goes on.
+  void disk_full(bool full) { disk_full_ = full; }
+  [[nodiscard]] bool disk_full() const { return disk_full_; }
 
  private:
   World& world_;
   NodeName name_;
   v1::Inventory inventory_;
-  bool on_ = true;
+  bool on_ = true, disk_full_ = false;
   std::uint32_t boots_ = 0;
   BootId boot_;
   Time boot_origin_ = 0, wall_offset_ = 0;

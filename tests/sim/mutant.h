@@ -32,6 +32,7 @@ enum class Mutant {
   LeaseWithoutEcho,    // the orphan grace is renewed by the agent's own clock
   WorkerIgnoresLease,  // the worker never looks at its lease
   LoseSpool,           // a restarted agent forgets what it had not been able to report
+  TwinTakesName,       // another machine may have a node's name while ranks may run on the first
   RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
 };
 
@@ -63,6 +64,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::LeaseWithoutEcho, "lease-without-echo", "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::WorkerIgnoresLease, "worker-ignores-lease", "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::LoseSpool, "lose-spool", "everything-ends"},
+    MutantRow{Mutant::TwinTakesName, "twin-takes-name", "exits-are-true swept-is-true"},
     MutantRow{Mutant::RefuseWithoutClaim, "refuse-without-claim", "swept-is-true"},
 };
 

@@ -37,6 +37,8 @@ class Network {
 
   // Nothing: nobody answers.
   LinkPtr connect(Machine& machine);
+  // Of a machine that is none of ours.
+  ConnectionId strangers_connection() { return ConnectionId(next_id_++); }
   void send_up(const LinkPtr& link, v1::ConnectRequest message);
   void send_down(const LinkPtr& link, std::shared_ptr<const Down> message);
   // An end closes, or its process dies: the other one learns it, if anything can reach it.

@@ -27,6 +27,7 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   plan.save_time = rng.between(20 * kMillisecond, 1'500 * kMillisecond);
   if (plan.total_steps > 0 && rng.one_in(7)) plan.error_at = rng.between(1, plan.total_steps);
   if (rng.one_in(4)) plan.flaky = static_cast<std::uint64_t>(rng.between(20, 150));
+  if (plan.checkpoint_every > 0 && rng.one_in(3)) plan.bad_checkpoint = plan.checkpoint_every * rng.between(2, 4);
   plan.launch_fails = rng.one_in(25);
   plan.peers_notice = rng.percent(60);
   plan.success_shown = !rng.one_in(5);

@@ -25,6 +25,7 @@ struct JobPlan {
   Time save_time = 200 * kMillisecond;
   std::int64_t error_at = -1;           // a bug: one rank always fails here
   std::uint64_t flaky = 0;              // one in so many steps fails; 0 = never
+  std::int64_t bad_checkpoint = -1;     // whole by all its marks, but whoever loads what attempt 1 saved at this step fails at once
   bool launch_fails = false;            // cannot be exec'd
   bool peers_notice = true;             // the others end with an error when one rank dies; else they hang
   bool success_shown = true;            // what success.regex looks for is in the log

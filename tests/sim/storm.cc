@@ -29,7 +29,7 @@ void Storm::strike() {
   Rng& rng = world_.rng;
   Machine& machine = *rng.pick(world_.machines);
   const Time now = world_.timeline.now();
-  switch (rng.below(31)) {
+  switch (rng.below(33)) {
     case 0:
     case 1:
     case 2:
@@ -60,6 +60,8 @@ void Storm::strike() {
     case 27: return reboot(machine);
     case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
     case 29: return wipe(machine);
+    case 30: return fill_disk(machine);
+    case 31: return twin(machine.name());
     default: return clock_jump(machine);
   }
 }
@@ -169,6 +171,29 @@ void Storm::clock_jump(Machine& machine) {
   world_.controller.jump_wall_clock(by);
 }
 
+void Storm::fill_disk(Machine& machine) {
+  if (machine.disk_full()) return;
+  world_.say([&] { return fmt::format("{}: its disk is full", machine.name().str()); });
+  machine.disk_full(true);
+  world_.timeline.after(world_.rng.between(1, 40) * kSecond, [this, &machine] {
+    world_.say([&] { return fmt::format("{}: its disk has room again", machine.name().str()); });
+    machine.disk_full(false);
+  });
+}
+
+// Somebody gave a second machine the name of this one: its agent tries again and again, as agents do.
+void Storm::twin(const NodeName& node) {
+  world_.coverage.hit(Fault::TwinMachine);
+  world_.say([&] { return fmt::format("{}: another machine has its name", node.str()); });
+  claim_name(node, world_.rng.between(5, 40));
+}
+
+void Storm::claim_name(const NodeName& node, std::int64_t tries) {
+  if (calm_ || tries == 0) return;
+  world_.controller.twin_says_hello(world_.machine(node), world_.network.strangers_connection());
+  world_.timeline.after(world_.rng.between(100, 1'500) * kMillisecond, [this, node, tries] { claim_name(node, tries - 1); });
+}
+
 void Storm::calm() {
   calm_ = true;
   world_.say([] { return std::string("the storm is over"); });
@@ -178,6 +203,7 @@ void Storm::calm() {
   if (world_.controller.paused()) world_.controller.resume();
   world_.controller.launch();
   for (const auto& machine : world_.machines) {
+    machine->disk_full(false);
     if (gone_for_ever_.contains(machine->name())) continue;
     machine->power_on();
     machine->agent().crash_after_effects(UINT64_MAX);

@@ -30,6 +30,9 @@ class Storm {
   void node_gone(Machine& machine);
   void wipe(Machine& machine);
   void clock_jump(Machine& machine);
+  void fill_disk(Machine& machine);
+  void twin(const NodeName& node);
+  void claim_name(const NodeName& node, std::int64_t tries);
   void restart_agent(Machine& machine, Time after);
   void calm();
   void look_for_the_end();

@@ -22,6 +22,7 @@ void Training::rank_started(Machine& machine, const Process& process, const v1::
     gang.plan = &world_.scenario.plan(launch.job_name());
     gang.world_size = launch.watching().world_size();
     gang.from = launch.has_resume() ? launch.resume().step() : 0;
+    gang.from_bad = gang.from == gang.plan->bad_checkpoint && launch.resume().source() == path_of({process.run.first, AttemptNo(1)}, gang.from);
   }
   gang.ranks[process.rank] = Rank{.machine = &machine, .pid = process.pid, .step = -1, .alive = true};
   if (gang.plan->leaves_children) machine.leave_child(process);
@@ -72,7 +73,7 @@ bool Training::advance(const agent::RunKey& run, Gang& gang, std::uint32_t numbe
   Rank& rank = gang.ranks.at(number);
   const std::int64_t next = std::max(rank.step, gang.from) + 1;
   const JobPlan& plan = *gang.plan;
-  const bool bug = plan.error_at == next && number == static_cast<std::uint32_t>(next) % gang.world_size;
+  const bool bug = gang.from_bad || (plan.error_at == next && number == static_cast<std::uint32_t>(next) % gang.world_size);
   if (bug || (plan.flaky > 0 && world_.rng.one_in(plan.flaky * gang.world_size))) {
     rank.machine->end(rank.pid, 1, 0, DeathCause::Failed);
     return false;

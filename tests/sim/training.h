@@ -41,6 +41,7 @@ class Training {
     const JobPlan* plan = nullptr;
     std::uint32_t world_size = 0;
     std::int64_t from = 0;  // steps that the checkpoint it resumes from has
+    bool from_bad = false;  // nobody gets a step further from it
     std::map<std::uint32_t, Rank> ranks;
     std::map<std::int64_t, SavedCheckpoint> saved;
     [[nodiscard]] bool whole() const;

@@ -102,5 +102,160 @@ TEST(Decide, ARunDirectoryMayGoWhenSweptAndCollected) {
   EXPECT_TRUE(desired(world.ledger, NodeName("n0")).empty());
 }
 
+// A damaged journal may be cut anywhere (--accept-loss), also inside what was one batch. What is missing is made up for, and nothing asserts.
+struct Cut : SmallWorld {
+  // Everything behind the last row of this kind is lost.
+  template <class Kind>
+  void behind_last() {
+    while (!std::holds_alternative<Kind>(journal.back().second.body)) journal.pop_back();
+    ledger = Ledger{};
+    for (const auto& [index, event] : journal) apply(ledger, index, event);
+    settle();
+  }
+};
+
+TEST(CutJournal, AnAttemptsEndWithoutItsJobsIsFollowedByIt) {
+  Cut world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.put(CancelJob{.job = JobId("j1")});
+  world.swept("j1", 1, "n0");
+  world.behind_last<AttemptEnded>();
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Cancelled);
+  EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::Operator);
+}
+
+TEST(CutJournal, ACompletedAttemptWithoutItsJobsEndSucceeds) {
+  Cut world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.exited("j1", 1, "n0", 0, 0);
+  world.swept("j1", 1, "n0");
+  world.behind_last<AttemptCompleted>();
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Succeeded);
+}
+
+// No other word of it would ever come: its agent was acknowledged.
+TEST(CutJournal, ABadEndThatDidNotBreakTheAttemptBreaksIt) {
+  for (const bool rank_ended : {true, false}) {
+    Cut world;
+    world.node("n0", 1);
+    world.submit("j1", SmallWorld::spec("train", 1, 1));
+    if (rank_ended) {
+      world.exited("j1", 1, "n0", 0, 3);
+      world.behind_last<RankExited>();
+    } else {
+      world.swept("j1", 1, "n0", "never started");
+      world.behind_last<NodeSwept>();
+    }
+    EXPECT_EQ(world.job("j1").attempts[0].broke_cause, "attempt 1 had broken when the journal's end was lost");
+    if (!rank_ended) continue;
+    world.swept("j1", 1, "n0");
+    EXPECT_EQ(world.job("j1").attempts[0].verdict->cls, FailureClass::UserError) << "what the rank said is the verdict all the same";
+  }
+}
+
+TEST(CutJournal, ACancelThatLostItsEffectCanBeAskedForAgain) {
+  Cut world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.submit("j2", SmallWorld::spec("waits", 1, 1));
+  for (const char* id : {"j1", "j2"}) {
+    world.put(CancelJob{.job = JobId(id)});
+    world.behind_last<CancelRequested>();
+    const Decision again = world.put(CancelJob{.job = JobId(id)});
+    EXPECT_EQ(again.events.size(), 1U) << "only what is missing";
+  }
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
+  EXPECT_TRUE(world.put(CancelJob{.job = JobId("j1")}).events.empty());
+}
+
+// The marks of an incident: the first word of it arrives; with the last rank's exit the verdict is settled; then the sweep.
+TEST(Incident, IsDetectedByItsFirstWordAndDecidedByItsLast) {
+  SmallWorld world;
+  world.node("n0", 2);
+  world.submit("j1", SmallWorld::spec("train", 1, 2));
+  world.started("j1", 1, "n0");
+  const AttemptRecord& attempt = world.job("j1").attempts[0];
+  EXPECT_FALSE(attempt.decided_at());
+  world.exited("j1", 1, "n0", 1, -1, 9, std::chrono::milliseconds(-3));
+  const WallTime first = world.now.wall;
+  EXPECT_EQ(attempt.fault_time, first - std::chrono::milliseconds(3));
+  EXPECT_EQ(attempt.detected_at, first);
+  EXPECT_FALSE(attempt.decided_at());
+  world.pass(std::chrono::milliseconds(40));
+  world.exited("j1", 1, "n0", 0, 1);
+  world.pass(std::chrono::milliseconds(20));
+  world.swept("j1", 1, "n0");
+  EXPECT_EQ(attempt.detected_at, first);
+  EXPECT_EQ(attempt.decided_at(), first + std::chrono::milliseconds(40));
+  EXPECT_EQ(attempt.ended_at, first + std::chrono::milliseconds(60));
+}
+
+TEST(Incident, WithoutTheLastExitsIsDecidedWhenTheFenceHolds) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  v1::Fact failed = world.fact("j1", 1);
+  failed.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+  world.report("n0", std::move(failed));
+  world.pass(std::chrono::milliseconds(40));
+  world.swept("j1", 1, "n0", "never started");
+  const AttemptRecord& attempt = world.job("j1").attempts[0];
+  EXPECT_EQ(attempt.decided_at(), attempt.ended_at);
+  EXPECT_NE(attempt.decided_at(), attempt.detected_at);
+}
+
+// Every exit was good and known long before; what breaks it is that success.regex never matched.
+TEST(Incident, IsNotDecidedBeforeItIsDetected) {
+  SmallWorld world;
+  world.node("n0", 1);
+  v1::JobSpec spec = SmallWorld::spec("train", 1, 1);
+  spec.mutable_success()->set_regex("done");
+  world.submit("j1", spec);
+  world.exited("j1", 1, "n0", 0, 0);
+  world.pass(std::chrono::seconds(2));
+  world.swept("j1", 1, "n0");
+  const AttemptRecord& attempt = world.job("j1").attempts[0];
+  ASSERT_TRUE(attempt.broke_at);
+  EXPECT_EQ(attempt.decided_at(), attempt.detected_at);
+}
+
+TEST(Incident, AnOlderRecordWasDetectedWhenItWasAccepted) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.pass(std::chrono::seconds(1));
+  world.accept({.events = {AttemptBroke{.job = JobId("j1"), .attempt = AttemptNo(1), .cause = "old"}}});
+  EXPECT_EQ(world.job("j1").attempts[0].detected_at, world.now.wall);
+}
+
+// Its connection was replaced, the controller restarted, another machine has the name: whatever the way, "nothing is left" of ranks that one has never
+// seen frees devices on which they still compute.
+TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.started("j1", 1, "n0");
+  for (const auto& kind : {"swept", "gone"}) {
+    v1::Fact what = world.fact("j1", 1);
+    if (kind == std::string("swept")) {
+      what.mutable_swept()->set_reason("never started");
+    } else {
+      what.mutable_start_failed()->set_why(v1::START_FAILURE_GONE);
+    }
+    EXPECT_TRUE(world.report("n0", what, "stranger").events.empty()) << kind;
+  }
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  world.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  // Another state directory on the same boot has looked for them by their cookie.
+  world.node("n0", 1, "b1", "i2");
+  v1::Fact what = world.fact("j1", 1);
+  what.mutable_swept()->set_reason("never started");
+  EXPECT_FALSE(world.report("n0", what, "i2").events.empty());
+  EXPECT_EQ(world.job("j1").attempts.size(), 2U);
+}
+
 }  // namespace
 }  // namespace muster::core

@@ -52,7 +52,7 @@ TEST(Propose, ARunningJobWakesNobodyBeforeItsGraceCouldEnd) {
   const BootTime start_deadline = world.now.boot + world.limits.start_timeout;
   EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, start_deadline);
   world.started("j1", 1, "n0");
-  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + std::chrono::minutes(30) + world.limits.grace_margin);
+  EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + std::chrono::minutes(33) + world.limits.grace_margin);
 }
 
 TEST(Propose, AnIdleClusterHasNoWakeUp) {
@@ -84,6 +84,59 @@ TEST(Propose, ACaughtUpAttemptSaysSoOnce) {
   const std::size_t events = world.journal.size();
   step(2, 11);
   EXPECT_EQ(world.journal.size(), events);
+}
+
+// 1,500 jobs that only machines to come could hold stood ahead of one that had room: a bound on how many are looked at let it wait for ever.
+TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
+  SmallWorld world;
+  for (int count = 0; count < 1'500; ++count) {
+    const std::string id = fmt::format("wide{:05}", count);
+    world.submit(id, SmallWorld::spec(id, 2, 1 + count % 8), id);
+  }
+  const auto jobs = world.ledger.queue.size();
+  ASSERT_EQ(jobs, 1'500U);
+  world.submit("small", SmallWorld::spec("small", 1, 1), "small");
+  world.submit("next", SmallWorld::spec("next", 1, 1), "next");
+  ASSERT_EQ(world.job("small").phase, JobPhase::Queued);
+  world.node("n0", 1);
+  EXPECT_EQ(world.job("small").phase, JobPhase::Launching);
+  EXPECT_EQ(world.job("next").phase, JobPhase::Queued);
+  const auto why = explain(world.ledger, world.presence, world.job("next"), world.now, world.limits);
+  ASSERT_EQ(why.size(), 1U);
+  EXPECT_TRUE(why.front().starts_with("waits: ")) << why.front();
+
+  // The machine that they waited for: those that fit it are placed in their own order, ahead of those behind them.
+  world.node("n1", 1);
+  EXPECT_EQ(world.job("wide00000").phase, JobPhase::Queued);
+  world.started("small", 1, "n0");
+  world.exited("small", 1, "n0", 0, 0);
+  world.swept("small", 1, "n0");
+  EXPECT_EQ(world.job("wide00000").phase, JobPhase::Launching);
+  EXPECT_EQ(world.job("wide00008").phase, JobPhase::Queued);
+  EXPECT_EQ(world.job("next").phase, JobPhase::Queued);
+}
+
+TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
+  SmallWorld world;
+  world.node("n0", 1);
+  for (const char* id : {"j1", "j2", "j3"}) world.submit(id, SmallWorld::spec(id, 1, 1), id);
+  const auto in_lines = [&] {
+    std::map<std::int64_t, JobId> all;
+    for (const auto& [resources, line] : world.ledger.queue_lines) all.insert(line.begin(), line.end());
+    std::deque<JobId> order;
+    for (const auto& [place, id] : all) order.push_back(id);
+    return order;
+  };
+  EXPECT_EQ(in_lines(), world.ledger.queue);
+  EXPECT_EQ(world.ledger.queue.size(), 2U);
+  // One that comes back stands in front of those that have never run, and is at once on its way again.
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  EXPECT_EQ(world.job("j1").attempts.size(), 2U);
+  EXPECT_EQ(in_lines(), world.ledger.queue);
+  world.put(CancelJob{.job = JobId("j2")});
+  EXPECT_EQ(in_lines(), world.ledger.queue);
+  EXPECT_EQ(world.ledger.queue.size(), 1U);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include "controller/core/queue.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "common/base/assert.h"
+#include "controller/core/placing.h"
+
+namespace muster::core {
+namespace {
+
+// Equal for equal resources: the labels of `select` are a map, whose order is otherwise any.
+std::string line_of(const JobRecord& job) {
+  std::string line;
+  google::protobuf::io::StringOutputStream stream(&line);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  job.spec.resources().SerializeToCodedStream(&coded);
+  coded.Trim();
+  return line;
+}
+
+}  // namespace
+
+void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
+  if (ledger.queue.empty()) {
+    job.queue_place = 0;
+  } else if (end == QueueEnd::Front) {
+    job.queue_place = ledger.jobs.at(ledger.queue.front()).queue_place - 1;
+  } else {
+    job.queue_place = ledger.jobs.at(ledger.queue.back()).queue_place + 1;
+  }
+  ledger.queue_lines[line_of(job)].emplace(job.queue_place, job.id);
+  if (end == QueueEnd::Front) {
+    ledger.queue.push_front(job.id);
+  } else {
+    ledger.queue.push_back(job.id);
+  }
+}
+
+void leave_queue(Ledger& ledger, const JobRecord& job) {
+  // Nearly always the first one: no walk over a long queue.
+  const auto place = std::ranges::find(ledger.queue, job.id);
+  MUSTER_ASSERT(place != ledger.queue.end(), "a queued job is not in the queue");
+  ledger.queue.erase(place);
+  const auto line = ledger.queue_lines.find(line_of(job));
+  MUSTER_ASSERT(line != ledger.queue_lines.end(), "a queued job is in no line of the queue");
+  line->second.erase(job.queue_place);
+  if (line->second.empty()) ledger.queue_lines.erase(line);
+}
+
+FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits)
+    : ledger_(ledger), presence_(presence), now_(now), limits_(limits) {
+  for (const auto& [resources, line] : ledger.queue_lines) heads_.emplace(line.begin()->first, Head{.line = &line, .at = line.begin(), .fits = false});
+}
+
+const JobRecord* FittingJobs::next() {
+  while (!heads_.empty()) {
+    Head head = heads_.begin()->second;
+    heads_.erase(heads_.begin());
+    const JobRecord& job = ledger_.jobs.at(head.at->second);
+    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_)) continue;  // nor do the others of its line
+    head.fits = true;
+    if (++head.at != head.line->end()) heads_.emplace(head.at->first, head);
+    return &job;
+  }
+  return nullptr;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,38 @@
+// The queue of jobs: first in, first out, and one that comes back goes to the front. It stands in the ledger twice: as a whole, and in lines of jobs that
+// ask for the same resources. Whether the registered nodes could ever hold a job depends on its resources alone, so a thousand jobs that wait for
+// machines to come cost one question, and hold nobody up. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "controller/core/core.h"
+
+namespace muster::core {
+
+enum class QueueEnd : std::uint8_t { Front, Back };
+
+// For apply() alone.
+void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end);
+void leave_queue(Ledger& ledger, const JobRecord& job);
+
+// Walks over the queued jobs that the registered nodes could hold, in order. The ledger must not change meanwhile.
+class FittingJobs {
+ public:
+  FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
+  const JobRecord* next();  // nullptr: no more
+
+ private:
+  struct Head {
+    const std::map<std::int64_t, JobId>* line;
+    std::map<std::int64_t, JobId>::const_iterator at;
+    bool fits;  // asked, and they could
+  };
+  const Ledger& ledger_;
+  const Presence& presence_;
+  Now now_;
+  const Limits& limits_;
+  std::map<std::int64_t, Head> heads_;  // of the lines, by the place of their first job that is still to come
+};
+
+}  // namespace muster::core

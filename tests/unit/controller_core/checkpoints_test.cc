@@ -1,0 +1,122 @@
+// When a checkpoint is set aside; the stories are tests/scenarios/27.
+#include "controller/core/checkpoints.h"
+
+#include <gtest/gtest.h>
+
+#include "controller/core/text.h"
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+// A job whose attempts 2 and 3 went on from step 200 of attempt 1; attempt 3 is about to end. Two nodes of one rank each.
+struct Pair {
+  Pair() {
+    job.spec = SmallWorld::spec("train", 2, 1);
+    for (const std::int64_t step : {100, 200}) job.checkpoints.push_back({.attempt = AttemptNo(1), .step = step});
+    for (std::uint32_t number = 1; number <= 3; ++number) {
+      AttemptRecord attempt;
+      attempt.number = AttemptNo(number);
+      if (number > 1) attempt.resume = ResumePoint{.attempt = AttemptNo(1), .step = 200};
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        const NodeName node(fmt::format("n{}", rank));
+        NodePart part{.placed = {.node = node, .first_rank = RankNo(rank), .rank_count = 1}};
+        part.exits[RankNo(rank)] = {.node = node, .rank = RankNo(rank), .code = -1, .signal = 11};
+        attempt.part_index[node] = attempt.parts.size();
+        attempt.parts.push_back(std::move(part));
+      }
+      attempt.verdict = verdict;
+      attempt.best_step = -1;
+      job.attempts.push_back(std::move(attempt));
+    }
+    job.attempts.back().verdict.reset();
+  }
+  [[nodiscard]] AttemptRecord& before() { return job.attempts[1]; }
+  [[nodiscard]] AttemptRecord& last() { return job.attempts[2]; }
+  [[nodiscard]] std::optional<ResumePoint> suspect(std::int64_t best_step = -1) { return suspect_checkpoint(job, last(), verdict, best_step, Limits{}); }
+
+  JobRecord job;
+  Verdict verdict{.cls = FailureClass::Signal, .node = NodeName("n1"), .rank = RankNo(1), .reason = "rank 1 was killed", .signature = "signal:11|"};
+};
+
+TEST(SuspectCheckpoint, IsTheOneThatBothWentOnFrom) {
+  Pair pair;
+  const auto suspect = pair.suspect();
+  ASSERT_TRUE(suspect);
+  EXPECT_EQ(suspect->attempt, AttemptNo(1));
+  EXPECT_EQ(suspect->step, 200);
+}
+
+TEST(SuspectCheckpoint, FiveStepsFurtherIsTheLimitForBoth) {
+  Pair pair;
+  EXPECT_TRUE(pair.suspect(205));
+  EXPECT_FALSE(pair.suspect(206));
+  pair.before().best_step = 205;
+  EXPECT_TRUE(pair.suspect());
+  pair.before().best_step = 206;
+  EXPECT_FALSE(pair.suspect());
+}
+
+TEST(SuspectCheckpoint, TwoDifferentFailuresAreNone) {
+  Pair pair;
+  pair.before().verdict->signature = "signal:7|";
+  EXPECT_FALSE(pair.suspect());
+}
+
+TEST(SuspectCheckpoint, FromDifferentCheckpointsIsNone) {
+  Pair pair;
+  pair.before().resume->step = 100;
+  EXPECT_FALSE(pair.suspect());
+  pair.before().resume = ResumePoint{.attempt = AttemptNo(2), .step = 200};
+  EXPECT_FALSE(pair.suspect());
+  pair.before().resume.reset();
+  EXPECT_FALSE(pair.suspect());
+}
+
+TEST(SuspectCheckpoint, NeedsAnOlderOneThatCounts) {
+  Pair pair;
+  pair.job.checkpoints[0].set_aside = true;
+  EXPECT_FALSE(pair.suspect());
+  pair.job.checkpoints.erase(pair.job.checkpoints.begin());
+  EXPECT_FALSE(pair.suspect());
+}
+
+TEST(SuspectCheckpoint, NotWhereANewerOneIsThere) {
+  Pair pair;
+  pair.job.checkpoints.push_back({.attempt = AttemptNo(3), .step = 203});
+  EXPECT_FALSE(pair.suspect(203)) << "the next attempt tries the newer one";
+}
+
+TEST(SuspectCheckpoint, OnlyOfWhatACheckpointCanCause) {
+  for (const FailureClass cls : {FailureClass::Oom, FailureClass::Node, FailureClass::Launch, FailureClass::Worker, FailureClass::Operator}) {
+    Pair pair;
+    pair.verdict.cls = pair.before().verdict->cls = cls;
+    EXPECT_FALSE(pair.suspect()) << to_string(cls);
+  }
+  for (const auto& [signal, own] : {std::pair{9, false}, {15, false}, {2, false}, {6, true}, {7, true}, {8, true}, {11, true}}) {
+    Pair pair;
+    pair.last().part(NodeName("n1"))->exits.at(RankNo(1)).signal = signal;
+    EXPECT_EQ(pair.suspect().has_value(), own) << signal;
+  }
+  Pair ended_well;  // every rank ended with status 0, and success.regex did not match: no rank failed
+  ended_well.verdict.cls = ended_well.before().verdict->cls = FailureClass::UserError;
+  EXPECT_TRUE(ended_well.suspect());
+  ended_well.verdict.rank = ended_well.before().verdict->rank = std::nullopt;
+  EXPECT_FALSE(ended_well.suspect());
+}
+
+TEST(SuspectCheckpoint, NotOfAJobThatNeverGoesOn) {
+  Pair pair;
+  pair.job.spec.mutable_resume()->set_enabled(false);
+  EXPECT_FALSE(pair.suspect());
+}
+
+TEST(NewestCheckpoint, IsNotOneThatIsSetAside) {
+  Pair pair;
+  EXPECT_EQ(newest_checkpoint(pair.job)->step, 200);
+  pair.job.checkpoints[1].set_aside = true;
+  EXPECT_EQ(newest_checkpoint(pair.job)->step, 100);
+}
+
+}  // namespace
+}  // namespace muster::core

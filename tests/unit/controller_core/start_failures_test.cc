@@ -1,0 +1,119 @@
+#include "controller/core/start_failures.h"
+
+#include <gmock/gmock.h>
+
+#include "controller/core/text.h"
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+using std::chrono::seconds;
+
+struct Failing : SmallWorld {
+  explicit Failing(std::vector<const char*> nodes) {
+    for (const char* name : nodes) node(name, 1);
+    submit("j1", spec("train", 1, 1));
+  }
+  [[nodiscard]] const AttemptRecord& current() const { return *job("j1").current(); }
+  [[nodiscard]] std::string where() const { return current().parts.front().placed.node.str(); }
+  void fail_start(v1::StartFailure why) {
+    const std::string on = where();
+    const std::uint32_t number = current().number.value;
+    v1::Fact what = fact("j1", number);
+    what.mutable_start_failed()->set_why(why);
+    what.mutable_start_failed()->set_text("no");
+    report(on, std::move(what));
+    swept("j1", number, on, "never started");
+  }
+  void wait(Duration time) {
+    pass(time);
+    for (const auto& [name, seen] : std::map(presence.nodes)) observe(presence, ledger, PulseHeard{.node = name, .connection = seen.connection}, now);
+    settle();
+  }
+};
+
+TEST(StartFailures, EveryKindHasOneAtFault) {
+  using enum StartFailure;
+  for (const StartFailure why : {Gone, Launch, Port, Disk, Node}) {
+    EXPECT_FALSE(is_jobs_own(why) && is_nodes_own(why)) << to_string(why);
+    EXPECT_EQ(is_jobs_own(why), why == Launch) << to_string(why);
+  }
+}
+
+TEST(StartFailures, APauseDoublesToItsLimitAndThenTheBudgetEnds) {
+  Failing world({"n0"});
+  world.limits.start_pause_max = seconds(30);
+  for (const int pause : {10, 20, 30, 30}) {
+    const std::uint32_t before = world.current().number.value;
+    world.fail_start(v1::START_FAILURE_DISK);
+    ASSERT_EQ(world.job("j1").phase, JobPhase::Queued);
+    const Proposal proposal = propose(world.ledger, world.presence, world.now, world.limits);
+    EXPECT_EQ(proposal.wake_at, world.now.boot + seconds(pause)) << "it wakes for this alone, and nothing is asked before";
+    EXPECT_TRUE(proposal.inputs.empty());
+    world.wait(seconds(pause) - Duration(1));
+    EXPECT_EQ(world.current().number.value, before);
+    world.wait(Duration(1));
+    EXPECT_EQ(world.current().number.value, before + 1);
+  }
+  world.fail_start(v1::START_FAILURE_DISK);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
+  EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::Node);
+}
+
+// Twenty seconds on a clock that was set back for an hour would be an hour.
+TEST(StartFailures, AClockThatWasSetBackDoesNotMakeThePauseLonger) {
+  Failing world({"n0"});
+  world.fail_start(v1::START_FAILURE_DISK);
+  world.now.wall -= std::chrono::hours(1);
+  world.settle();
+  EXPECT_EQ(world.current().number.value, 2U);
+}
+
+TEST(StartFailures, GoneAndAPortOfTheRangeAreTriedAgainAtOnceInPlace) {
+  for (const v1::StartFailure why : {v1::START_FAILURE_GONE, v1::START_FAILURE_PORT}) {
+    Failing world({"n0", "n1"});
+    world.fail_start(why);
+    EXPECT_EQ(world.current().number.value, 2U) << why;
+    EXPECT_EQ(world.where(), "n0") << why;
+  }
+}
+
+TEST(StartFailures, ANodeThatSaysItIsItsOwnTroubleIsNotTheJobsFault) {
+  Failing world({"n0", "n1"});
+  world.fail_start(v1::START_FAILURE_NODE);
+  EXPECT_EQ(world.job("j1").attempts[0].verdict->cls, FailureClass::Node);
+  EXPECT_EQ(world.where(), "n1");
+}
+
+// n0, then n1, then both are avoided: the one whose pause is over first is asked first.
+TEST(StartFailures, EveryOtherNodeComesBeforeThoseThatFailed) {
+  Failing world({"n0", "n1"});
+  world.fail_start(v1::START_FAILURE_DISK);
+  EXPECT_EQ(world.where(), "n1");
+  world.wait(seconds(4));
+  world.fail_start(v1::START_FAILURE_DISK);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
+  world.wait(seconds(6));
+  EXPECT_EQ(world.current().number.value, 3U);
+  EXPECT_EQ(world.where(), "n0");
+}
+
+// A job that waits for devices keeps its place in the queue, its pause or not.
+TEST(StartFailures, WhoWaitsForDevicesIsNotPassed) {
+  Failing world({"n0"});
+  world.fail_start(v1::START_FAILURE_DISK);
+  world.submit("j2", SmallWorld::spec("passes", 1, 1));
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
+  world.submit("j3", SmallWorld::spec("waits", 1, 1));
+  world.wait(seconds(20));
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
+  world.started("j2", 1, "n0");
+  world.exited("j2", 1, "n0", 0, 0);
+  world.swept("j2", 1, "n0");
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+  EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
+}
+
+}  // namespace
+}  // namespace muster::core
