@@ -106,19 +106,15 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
     }
     return;
   }
-  if (holder != peers_.end()) {
-    const SessionPtr old = holder->second.session;
-    shell_.observe(core::Disconnected{.node = old->node(), .connection = holder->second.connection}, arrived);
-    peers_.erase(holder);
-    old->refuse({grpc::StatusCode::ABORTED, "agent stream of node '" + old->node().str() + "': replaced by a newer one of the same agent"});
-  }
+  if (holder != peers_.end()) end_stream(holder, arrived, "replaced by a newer one of the same agent");
   const ConnectionId connection(++connections_);
   Peer& peer = peers_[session->node()];
   peer.session = session;
   peer.connection = connection;
   for (const v1::HeldAttempt& held : hello.held()) peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
-  const core::RegisterNode input{
+  core::RegisterNode input{
       .node = session->node(), .instance = session->instance(), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()};
+  input.inventory.DiscardUnknownFields();
   const core::Connected then{.node = session->node(),
                              .connection = connection,
                              .instance = session->instance(),
@@ -133,6 +129,14 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
     }
     welcome(session, connection, now_durable);
   });
+}
+
+// Nothing is heard of it any more; the agent may connect again.
+void Hub::end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why) {
+  const SessionPtr session = peer->second.session;
+  shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
+  peers_.erase(peer);
+  session->refuse({grpc::StatusCode::ABORTED, "agent stream of node '" + session->node().str() + "': " + std::string(why)});
 }
 
 void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View& view) {
@@ -151,6 +155,7 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
 // --- up --------------------------------------------------------------------------------------------------------------------------------
 
 void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
+  facts.DiscardUnknownFields();
   for (int i = 0; i < facts.facts_size(); ++i) {
     ReplyFn reply = [node = session->node()](const Outcome& outcome, const View&) {
       // Acknowledged all the same: it will not become better by being sent again.
@@ -182,6 +187,11 @@ void Hub::on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) {
   session->ack(std::move(ack));
 }
 
+void Hub::on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) {
+  log::warn("an agent does not support an order; upgrade it",
+            {{"node", session->node().str()}, {"job", unsupported.job_id()}, {"attempt", unsupported.attempt()}, {"why", unsupported.text()}});
+}
+
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
     const auto peer = peers_.find(session->node());
@@ -192,7 +202,23 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
   });
 }
 
+// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest: what a node still has and no order of it mentions is
+// looked at again, once all that is known of it is durable.
+void Hub::look_for_leftovers(const core::PulseHeard& pulse) {
+  const auto peer = peers_.find(pulse.node);
+  if (peer == peers_.end() || peer->second.connection != pulse.connection) return;
+  std::set<core::AttemptKey>& seen = peer->second.seen;
+  seen.clear();
+  for (const v1::AttemptReading& reading : pulse.pulse.readings()) seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
+  const auto mentioned = [&](const core::AttemptKey& key) {
+    return std::ranges::any_of(peer->second.told, [&](const core::Assignment& one) { return core::AttemptKey{one.job, one.attempt} == key; });
+  };
+  if (std::ranges::all_of(seen, mentioned)) return;
+  (void)shell_.read([this, node = pulse.node](const View& view) { tell(node, view, false); });  // refused: with the next pulse
+}
+
 void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) {
+  look_for_leftovers(pulse);
   for (const v1::AttemptReading& reading : pulse.pulse.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
@@ -218,24 +244,63 @@ void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence
 
 void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
   for (const journal::Row& row : rows) {
-    if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) book_.drop(ended->job, ended->attempt);
-    if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) book_.drop(done->job, done->attempt);
+    const auto over = [&](const auto& event) {
+      book_.drop(event.job, event.attempt);
+      unlaunchable_.erase({event.job, event.attempt});
+    };
+    if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) over(*ended);
+    if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) over(*done);
+    if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&row.event.body)) {
+      // Declared dead while its connection had stalled: were the stream to go on, the node would be connected, and dead for ever.
+      const auto peer = peers_.find(dead->node);
+      if (peer != peers_.end() && view.ledger.nodes.at(dead->node).dead)
+        end_stream(peer, view.now, "the node was declared dead; connecting again takes it back");
+    }
   }
+  collected_.on_release(rows);  // before any node hears of a job whose logs would be refused
   for (const NodeName& node : touched_nodes(rows, view.ledger)) tell(node, view, false);
-  collected_.on_release(rows);
 }
 
 void Hub::tell(const NodeName& node, const View& view, bool always) {
-  const auto peer = peers_.find(node);
-  if (peer == peers_.end() || !peer->second.welcomed) return;
+  const auto found = peers_.find(node);
+  if (found == peers_.end() || !found->second.welcomed) return;
+  Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
-  for (const auto& [job, attempt] : peer->second.held) {
+  std::set<core::AttemptKey> there = peer.held;
+  there.insert(peer.seen.begin(), peer.seen.end());
+  for (const auto& [job, attempt] : there) {
     const bool mentioned = std::ranges::any_of(wanted, [&](const core::Assignment& one) { return one.job == job && one.attempt == attempt; });
     if (!mentioned && core::may_forget(view.ledger, node, job, attempt)) wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
   }
-  if (!always && wanted == peer->second.told) return;
-  peer->second.session->send(book_.orders(view.ledger, node, wanted));
-  peer->second.told = std::move(wanted);
+  if (!always && wanted == peer.told) return;
+  NodeOrders orders{.standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};
+  for (const core::Assignment& one : wanted) {
+    if (one.want != core::Want::Run) continue;
+    const core::AttemptKey key{one.job, one.attempt};
+    orders.running.insert(key);
+    if (peer.held.contains(key) || std::ranges::find(peer.told, one) != peer.told.end()) continue;
+    if (auto run = book_.run(view.ledger, node, one)) {
+      orders.runs.push_back(std::move(*run));
+    } else if (unlaunchable_.insert(key).second) {
+      cannot_launch(node, one, run.error(), view);
+    }
+  }
+  peer.session->send(std::move(orders));
+  peer.told = std::move(wanted);
+}
+
+// In the node's name: the attempt breaks at once and says why, instead of at its start time-out.
+void Hub::cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why, const View& view) {
+  log::error("an attempt cannot be launched", {{"job", wanted.job.str()}, {"attempt", wanted.attempt.value}, {"node", node.str()}, {"why", why.message}});
+  const Now now = clock_.now();
+  v1::Fact fact;
+  fact.set_job_id(wanted.job.str());
+  fact.set_attempt(wanted.attempt.value);
+  *fact.mutable_at() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(now.wall.time_since_epoch().count());
+  fact.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+  fact.mutable_start_failed()->set_text(why.message);
+  const core::NodePart& part = *view.ledger.jobs.at(wanted.job).attempt(wanted.attempt)->part(node);
+  shell_.report(core::ReportFact{.node = node, .instance = part.placed.instance, .fact = std::move(fact)}, now, {});
 }
 
 }  // namespace muster::controller

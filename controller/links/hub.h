@@ -6,7 +6,8 @@
 //
 // Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that was acknowledged further than this
 // journal reaches means that the journal is older than it must be: refused, and the daemon is told (on_behind). Pulses are answered at once, without
-// any sync: presence is not durable. Losing a connection is observed at once.
+// any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
+// the node back. What an agent sends of fields unknown here goes no further. A part that cannot be ordered is a start failure of its node.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -60,6 +61,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) override;
   void on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) override;
   void on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) override;
+  void on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) override;
   void on_gone(const SessionPtr& session, Now at) override;
 
  private:
@@ -67,12 +69,16 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     SessionPtr session;
     ConnectionId connection;
     std::set<core::AttemptKey> held;  // run directories its Hello named
+    std::set<core::AttemptKey> seen;  // run directories its latest pulse named
     std::vector<core::Assignment> told;
     bool welcomed = false;
   };
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
+  void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
+  void look_for_leftovers(const core::PulseHeard& pulse);
+  void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why, const View& view);
 
   Shell& shell_;
   logs::LogStore& store_;
@@ -85,6 +91,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   // Strand only.
   std::map<NodeName, Peer> peers_;
   OrderBook book_;
+  std::set<core::AttemptKey> unlaunchable_;  // of live attempts; said once
   std::uint64_t connections_ = 0;
 
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
+constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);  // the ranks of a node end together
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
@@ -37,7 +38,7 @@ v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
   have.set_attempt(key.attempt.value);
   have.set_rank(key.rank.value);
   have.set_offset(state.end);
-  have.set_complete(state.complete);
+  have.set_complete(state.durable);
   have.set_synced(state.synced);
   return have;
 }
@@ -72,8 +73,12 @@ class Receiver final : public LogReceiver {
   // Io and ResourceExhausted: the disk's fault, to be tried again. Anything else: the stream's.
   Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers);
   Result<void> open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers);
-  Result<void> answer(const logs::LogKey& key, Result<logs::LogState> state, Answers& answers);
+  Result<void> answer(const StreamPtr& stream, const logs::LogKey& key, Result<logs::LogState> state, Answers& answers);
+  // What comes of a log that is not open: of one that is durable the agent need not have heard yet.
+  Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers);
+  void tell_synced(const logs::LogKey& key, const logs::LogState& state);
   void tell_trouble(const Error* error);
+  void tell_sync_trouble(const std::optional<Error>& error);
 
   logs::LogStore& store_;
   const LogReceiveHooks hooks_;
@@ -83,10 +88,11 @@ class Receiver final : public LogReceiver {
   std::condition_variable work_, sync_work_;
   std::vector<StreamPtr> ready_;
   std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
-  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;  // who is told what was synced
-  bool stopping_ = false, wrote_ = false;
+  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;  // who is told what was synced, until all is
+  bool stopping_ = false, wrote_ = false, ended_ = false;
 
-  bool troubled_ = false;  // the writing thread's
+  bool troubled_ = false, saw_end_ = false;  // the writing thread's
+  bool sync_troubled_ = false;               // the syncing thread's
   std::thread writer_, syncer_;
 };
 
@@ -147,13 +153,21 @@ void Receiver::make_ready(const StreamPtr& stream) {
 void Receiver::forget(const LogStream* stream) {
   const std::scoped_lock lock(mutex_);
   streams_.erase(stream);
-  std::erase_if(openers_, [](const auto& entry) { return entry.second.expired(); });
+  std::erase_if(openers_, [&](const auto& entry) {
+    const StreamPtr opener = entry.second.lock();
+    return !opener || opener.get() == stream;
+  });
 }
 
 void Receiver::tell_trouble(const Error* error) {
   if (error && !std::exchange(troubled_, true) && hooks_.on_trouble)
     hooks_.on_trouble("taking in logs: " + error->message + "; agents keep them, retrying each second");
   if (!error && std::exchange(troubled_, false) && hooks_.on_trouble) hooks_.on_trouble("taking in logs: works again");
+}
+
+void Receiver::tell_sync_trouble(const std::optional<Error>& error) {
+  if (error.has_value() == std::exchange(sync_troubled_, error.has_value()) || !hooks_.on_trouble) return;
+  hooks_.on_trouble(error ? "making logs durable: " + error->message + "; agents keep theirs, trying again" : "making logs durable: works again");
 }
 
 void Receiver::write() {
@@ -211,6 +225,7 @@ bool Receiver::serve(const StreamPtr& stream) {
   if (!answers.empty()) {
     const std::scoped_lock lock(mutex_);
     wrote_ = true;
+    ended_ = ended_ || std::exchange(saw_end_, false);
     sync_work_.notify_one();
   }
   if (again) return false;
@@ -236,18 +251,18 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
   if (request.has_chunk()) {
     const v1::LogChunk& chunk = request.chunk();
     const logs::LogKey key = key_of(chunk);
-    if (!stream->opened.contains(key)) return fail(ErrorCode::InvalidArgument, "bytes of a log that was not opened");
+    if (!stream->is_open(key)) return not_open(stream, key, "bytes of a log that was not opened", answers);
     std::optional<logs::Gap> gap;
     if (chunk.has_gap()) {
       const WallTime at(std::chrono::seconds(chunk.gap().at().seconds()) + std::chrono::nanoseconds(chunk.gap().at().nanos()));
       gap = logs::Gap{chunk.gap().from(), chunk.offset(), chunk.gap().reason(), at};
     }
-    return answer(key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);
+    return answer(stream, key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);
   }
   if (request.has_end()) {
     const logs::LogKey key = key_of(request.end());
-    if (!stream->opened.contains(key)) return fail(ErrorCode::InvalidArgument, "the end of a log that was not opened");
-    return answer(key, store_.finish(key, request.end().size()), answers);
+    if (!stream->is_open(key)) return not_open(stream, key, "the end of a log that was not opened", answers);
+    return answer(stream, key, store_.finish(key, request.end().size()), answers);
   }
   return {};  // a newer agent's word
 }
@@ -259,19 +274,33 @@ Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, An
     answers[key] = std::move(have);
     return {};
   }
-  auto state = store_.state(key);
-  if (state) {
-    stream->opened.insert(key);
+  stream->open(key);
+  {
     const std::scoped_lock lock(mutex_);
     openers_[key] = stream;
   }
-  return answer(key, std::move(state), answers);
+  return answer(stream, key, store_.state(key), answers);
 }
 
-Result<void> Receiver::answer(const logs::LogKey& key, Result<logs::LogState> state, Answers& answers) {
+Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers) {
+  if (sound(key.job.str())) {
+    auto state = store_.state(key);
+    if (!state || state->durable) return answer(stream, key, std::move(state), answers);
+  }
+  return fail(ErrorCode::InvalidArgument, what);
+}
+
+Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key, Result<logs::LogState> state, Answers& answers) {
   if (!state) return fail(std::move(state.error()));
   answers[key] = have_of(key, *state);
-  if (state->complete && hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
+  saw_end_ = saw_end_ || (state->complete && !state->durable);
+  if (!state->durable) return {};
+  stream->close(key);
+  {
+    const std::scoped_lock lock(mutex_);
+    openers_.erase(key);
+  }
+  if (hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
   return {};
 }
 
@@ -281,25 +310,31 @@ void Receiver::sync() {
     sync_work_.wait(lock, [&] { return stopping_ || wrote_; });
     if (stopping_) return;
     // A little later: what comes meanwhile is the same sync.
-    sync_work_.wait_for(lock, kSyncApart, [&] { return stopping_; });
+    sync_work_.wait_for(lock, kSyncApart, [&] { return stopping_ || ended_; });
+    if (!stopping_ && ended_) sync_work_.wait_for(lock, kEndsApart, [&] { return stopping_; });
     if (stopping_) return;
-    wrote_ = false;
+    wrote_ = ended_ = false;
     lock.unlock();
-    const auto synced = store_.sync();  // an error comes again with the next bytes, and the agents keep theirs meanwhile
-    std::vector<std::pair<StreamPtr, v1::LogHave>> told;
-    if (synced) {
-      for (const logs::LogKey& key : *synced) {
-        const auto state = store_.state(key);
-        const std::scoped_lock again(mutex_);
-        const auto opener = openers_.find(key);
-        StreamPtr stream = opener == openers_.end() ? nullptr : opener->second.lock();
-        if (state && stream) told.emplace_back(std::move(stream), have_of(key, *state));
-      }
-    }
-    for (auto& [stream, have] : told) stream->answer({JobId(have.job_id()), AttemptNo(have.attempt()), RankNo(have.rank())}, have);
-    told.clear();
+    const logs::Synced synced = store_.sync();
+    for (const auto& [key, state] : synced.logs) tell_synced(key, state);
+    tell_sync_trouble(synced.error);
     lock.lock();
+    wrote_ = wrote_ || synced.error;  // nothing more need come of a log that has ended
   }
+}
+
+void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state) {
+  StreamPtr stream;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto opener = openers_.find(key); opener != openers_.end()) {
+      stream = opener->second.lock();
+      if (state.durable) openers_.erase(opener);
+    }
+  }
+  if (stream && state.durable) stream->close(key);
+  if (stream) stream->answer(key, have_of(key, state));
+  if (state.durable && hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 //
 // Order on a stream: LogHello; then for each log LogOpen -> LogHave; then chunks from there, LogEnd. A LogHave follows each stretch of writing, one a log. An
 // append that fails (disk full) stops this one stream's reading, so that the agent waits, and is tried again each second; one that can never succeed (a hole)
-// ends the stream with ABORTED, and the agent begins again from LogHave. `known` and `on_complete` are called on the writing thread and must be quick; they
-// post what takes long.
+// ends the stream with ABORTED, and the agent begins again from LogHave.
+//
+// A log is complete, for the agent and for on_complete, when it is durable: then the run directory with the only other copy may go. LogEnd hurries the sync
+// that this takes. Such a log is closed on its stream; memory is held for those that are not durable yet.
+// The hooks are called on the writing or the syncing thread and must be quick; they post what takes long.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,7 +24,7 @@ namespace muster::links {
 
 struct LogReceiveHooks {
   std::function<bool(const JobId&, AttemptNo)> known;                // empty: all are
-  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;  // its whole log is on disk; may come more than once
+  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;  // its whole log is durable; may come more than once
   std::function<void(const std::string&)> on_trouble;                // one line for the log; said once a cause, and when it is over
 };
 

@@ -1,5 +1,6 @@
 #include "controller/links/log_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::links {
@@ -51,8 +52,26 @@ void LogStream::read_on() {
 
 void LogStream::answer(const logs::LogKey& key, const v1::LogHave& have) {
   const std::scoped_lock lock(mutex_);
-  answers_[key] = have;
+  v1::LogHave& merged = answers_.try_emplace(key, have).first->second;
+  merged.set_offset(std::max(merged.offset(), have.offset()));
+  merged.set_synced(std::max(merged.synced(), have.synced()));
+  merged.set_complete(merged.complete() || have.complete());
   write_locked();
+}
+
+void LogStream::open(const logs::LogKey& key) {
+  const std::scoped_lock lock(mutex_);
+  open_.insert(key);
+}
+
+void LogStream::close(const logs::LogKey& key) {
+  const std::scoped_lock lock(mutex_);
+  open_.erase(key);
+}
+
+bool LogStream::is_open(const logs::LogKey& key) {
+  const std::scoped_lock lock(mutex_);
+  return open_.contains(key);
 }
 
 void LogStream::write_locked() {

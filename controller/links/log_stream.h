@@ -34,9 +34,15 @@ class LogStream final : public LogReceiver::Reactor {
   void put_back(std::deque<v1::PushLogsRequest> rest);
   // All that was taken has been dealt with: read on.
   void read_on();
+  bool greeted = false;  // that thread's own
+
+  // --- any thread --------------------------------------------------------------------------------------------------------------------
+  // Answers of one log are merged: of two threads' words the one that came first may be sent last.
   void answer(const logs::LogKey& key, const v1::LogHave& have);
-  std::set<logs::LogKey> opened;  // that thread's own
-  bool greeted = false;
+  // The logs that were opened on this stream and are not durable yet.
+  void open(const logs::LogKey& key);
+  void close(const logs::LogKey& key);
+  [[nodiscard]] bool is_open(const logs::LogKey& key);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -57,6 +63,7 @@ class LogStream final : public LogReceiver::Reactor {
   v1::PushLogsRequest request_;
   v1::PushLogsResponse response_;
   std::map<logs::LogKey, v1::LogHave> answers_;
+  std::set<logs::LogKey> open_;
 };
 
 }  // namespace muster::links

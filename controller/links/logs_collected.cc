@@ -5,6 +5,13 @@
 #include "common/log/log.h"
 
 namespace muster::controller {
+namespace {
+
+// A job that the ledger does not know was forgotten, or its submission went with the end of a damaged journal: its logs, which somebody may still want to see,
+// stay for as long as those of a job that ended when the last byte came.
+constexpr Duration kUnknownKeep = core::Limits().tombstone_keep;
+
+}  // namespace
 
 void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<Part> parts;
@@ -24,6 +31,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
   }
   std::ranges::sort(finished);
   work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished)] {
+    remove_forgotten(shell_.now().wall);
     for (const auto& [at, id] : finished) store_.mark_finished(id);
     for (const Part& part : parts) check(part);
   });
@@ -40,6 +48,7 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
       const std::lock_guard lock(mutex_);
       known_.insert(submitted->job);
     } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&row.event.body)) {
+      work_.post("log-removed", [this, job = dropped->job] { remove(job); });
       const std::lock_guard lock(mutex_);
       known_.erase(dropped->job);
     } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
@@ -65,13 +74,28 @@ void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank
   });
 }
 
+void LogsCollected::remove(const JobId& job) {
+  if (auto removed = store_.remove(job); !removed) log::warn("logs of a forgotten job are left behind", {{"job", job.str()}, {"why", removed.error().message}});
+}
+
+void LogsCollected::remove_forgotten(WallTime now) {
+  for (const JobId& job : store_.jobs()) {
+    if (known(job)) continue;
+    if (now - store_.written_at(job) >= kUnknownKeep) {
+      remove(job);
+    } else {
+      store_.mark_finished(job);
+    }
+  }
+}
+
 void LogsCollected::check(const Part& part) {
   const std::tuple key(part.job, part.attempt, part.node);
   std::uint32_t& below = complete_below_[key];
   while (below < part.count) {
     const auto state = store_.state({part.job, part.attempt, RankNo(part.first.value + below)});
     if (!state) log::warn("a log's state cannot be read", {{"job", part.job.str()}, {"attempt", part.attempt.value}, {"why", state.error().message}});
-    if (!state || !state->complete) return;
+    if (!state || !state->durable) return;
     ++below;
   }
   complete_below_.erase(key);

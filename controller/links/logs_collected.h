@@ -2,7 +2,8 @@
 //   known()       whether a job's logs are wanted at all
 //   on_complete   every log byte of one node's part is on the controller's disk: ReportLogsCollected, which lets the node forget the run directory
 //   finished jobs are marked in the store, oldest first: the quota takes theirs first
-// Looks over everything once at start, for what an earlier life did not get to say.
+//   forgotten jobs (TombstoneDropped) are removed from the store
+// Looks over everything once at start, for what an earlier life did not get to say or to remove.
 #pragma once
 
 #include <map>
@@ -35,7 +36,9 @@ class LogsCollected {
     RankNo first;
     std::uint32_t count = 0;
   };
-  void check(const Part& part);  // work loop
+  void check(const Part& part);  // work loop, as these
+  void remove(const JobId& job);
+  void remove_forgotten(WallTime now);
 
   Shell& shell_;
   logs::LogStore& store_;

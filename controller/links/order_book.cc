@@ -2,53 +2,52 @@
 
 #include <set>
 
-#include "common/log/log.h"
 #include "controller/launch/launch.h"
 #include "controller/shell/event_fields.h"
 
 namespace muster::controller {
+namespace {
 
-const v1::NodeLaunch* OrderBook::launch(const core::Ledger& ledger, const NodeName& node, const core::Assignment& wanted) {
-  auto [entry, fresh] = launches_.try_emplace({wanted.job, wanted.attempt});
-  if (fresh) {
-    const core::JobRecord& job = ledger.jobs.at(wanted.job);
-    const core::AttemptRecord* attempt = job.attempt(wanted.attempt);
-    auto made = node_launches(job, *attempt, ledger, cluster_out_);
-    // The spec was planned when it was submitted, so this is ours; the attempt breaks at its start time-out, with this line in the log.
-    if (!made) log::error("an attempt cannot be launched", {{"job", wanted.job.str()}, {"attempt", wanted.attempt.value}, {"why", made.error().message}});
-    for (std::size_t i = 0; made && i < made->size(); ++i) entry->second.emplace(attempt->parts[i].placed.node, std::move((*made)[i]));
-  }
-  const auto found = entry->second.find(node);
-  return found == entry->second.end() ? nullptr : &found->second;
+v1::Order order_of(const core::Assignment& assignment) {
+  v1::Order order;
+  order.set_job_id(assignment.job.str());
+  order.set_attempt(assignment.attempt.value);
+  return order;
 }
 
-v1::Orders OrderBook::orders(const core::Ledger& ledger, const NodeName& node, const std::vector<core::Assignment>& wanted) {
+}  // namespace
+
+v1::Orders OrderBook::standing(const core::Ledger& ledger, const std::vector<core::Assignment>& wanted) {
   v1::Orders orders;
   orders.set_epoch(ledger.epoch.value);
   orders.set_cluster_id(ledger.cluster.str());
   for (const core::Assignment& assignment : wanted) {
-    v1::Order order;
-    order.set_job_id(assignment.job.str());
-    order.set_attempt(assignment.attempt.value);
+    v1::Order order = order_of(assignment);
     switch (assignment.want) {
-      case core::Want::Run: {
-        const v1::NodeLaunch* found = launch(ledger, node, assignment);
-        if (found == nullptr) continue;
-        *order.mutable_run() = *found;
-        break;
-      }
-      case core::Want::Stop: {
+      case core::Want::Run: continue;
+      case core::Want::Stop:
         order.mutable_stop();
         if (const auto job = ledger.jobs.find(assignment.job); job != ledger.jobs.end()) {
           *order.mutable_stop()->mutable_grace() = job->second.spec.recovery().stop_grace();
         }
         break;
-      }
       case core::Want::Forget: order.mutable_forget(); break;
     }
     *orders.add_orders() = std::move(order);
   }
   return orders;
+}
+
+Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& node, const core::Assignment& wanted) {
+  const core::JobRecord& job = ledger.jobs.at(wanted.job);
+  const core::AttemptRecord& attempt = *job.attempt(wanted.attempt);
+  const auto [entry, fresh] = requests_.try_emplace({wanted.job, wanted.attempt});
+  if (fresh) entry->second = launch_request(job, attempt, ledger, cluster_out_);
+  auto launch = part_launch(job, attempt, entry->second, attempt.part_index.at(node));
+  if (!launch) return fail(std::move(launch.error()));
+  v1::Order order = order_of(wanted);
+  *order.mutable_run() = std::move(*launch);
+  return order;
 }
 
 std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const core::Ledger& ledger) {

@@ -21,11 +21,22 @@ bool Session::is_gone() const {
   return told_gone_;
 }
 
+bool Session::said_all() const {
+  const std::lock_guard lock(mutex_);
+  return said_all_;
+}
+
 // --- reading ---------------------------------------------------------------------------------------------------------------------------
 
 void Session::OnReadDone(bool ok) {
   const Now arrived = clock_.now();
   if (!ok) {
+    {
+      // Its question is still open: the answer ends the stream. (A connection that breaks comes as OnCancel, whatever is open.)
+      const std::lock_guard lock(mutex_);
+      said_all_ = true;
+      if (asked_ && !decided_ && !told_gone_) return;
+    }
     gone();
     refuse(grpc::Status::OK);
     return;
@@ -46,6 +57,10 @@ bool Session::hand_over(Now arrived) {
     said_hello_ = true;
     node_ = NodeName(incoming_.hello().node());
     instance_ = InstanceId(incoming_.hello().instance());
+    {
+      const std::lock_guard lock(mutex_);
+      asked_ = true;
+    }
     owner_.on_hello(self, std::move(*incoming_.mutable_hello()), arrived);
     return true;
   }
@@ -55,27 +70,41 @@ bool Session::hand_over(Now arrived) {
   }
   if (incoming_.has_facts()) owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
   if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
+  if (incoming_.has_unsupported()) owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
   return true;  // what a newer agent may say besides is not for this version
 }
 
 // --- writing ---------------------------------------------------------------------------------------------------------------------------
 
 void Session::accept(ConnectionId connection, v1::Welcome welcome) {
-  const std::lock_guard lock(mutex_);
-  connection_ = connection;
-  welcome_ = std::move(welcome);
-  write_next();
+  bool over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    connection_ = connection;
+    welcome_ = std::move(welcome);
+    decided_ = true;
+    over = said_all_;
+    write_next();
+  }
+  // The Welcome is on its way; nothing can follow it.
+  if (!over) return;
+  gone();
+  refuse(grpc::Status::OK);
 }
 
 void Session::refuse(grpc::Status status) {
   const std::lock_guard lock(mutex_);
+  decided_ = true;
   if (!ending_) ending_ = std::move(status);
   write_next();
 }
 
-void Session::send(v1::Orders orders) {
+void Session::send(NodeOrders orders) {
   const std::lock_guard lock(mutex_);
-  orders_ = std::move(orders);
+  standing_ = std::move(orders.standing);
+  say_standing_ = true;
+  std::erase_if(runs_, [&](const v1::Order& run) { return !orders.running.contains({JobId(run.job_id()), AttemptNo(run.attempt())}); });
+  for (v1::Order& run : orders.runs) runs_.push_back(std::move(run));
   write_next();
 }
 
@@ -99,19 +128,39 @@ void Session::write_next() {
     return;
   }
   outgoing_.Clear();
+  if (!next_message()) return;
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+bool Session::next_message() {
   if (welcome_) {
     *outgoing_.mutable_welcome() = std::move(*std::exchange(welcome_, std::nullopt));
-  } else if (orders_) {
-    *outgoing_.mutable_orders() = std::move(*std::exchange(orders_, std::nullopt));
-  } else if (fact_ack_) {
+    return true;
+  }
+  if (say_standing_ && (runs_.empty() || standing_.orders_size() > 0)) {
+    *outgoing_.mutable_orders() = standing_;
+    say_standing_ = false;
+    return true;
+  }
+  if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || pulse_ack_))) {
+    v1::Orders& orders = *outgoing_.mutable_orders();
+    orders = standing_;
+    *orders.add_orders() = std::move(runs_.front());
+    runs_.pop_front();
+    say_standing_ = false;
+    acks_turn_ = true;
+    return true;
+  }
+  acks_turn_ = false;
+  if (fact_ack_) {
     *outgoing_.mutable_fact_ack() = std::move(*std::exchange(fact_ack_, std::nullopt));
   } else if (pulse_ack_) {
     *outgoing_.mutable_pulse_ack() = std::move(*std::exchange(pulse_ack_, std::nullopt));
   } else {
-    return;
+    return false;
   }
-  writing_ = true;
-  StartWrite(&outgoing_);
+  return true;
 }
 
 void Session::OnWriteDone(bool ok) {

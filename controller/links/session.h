@@ -1,14 +1,22 @@
 // One agent's stream. gRPC's side: one read and one write outstanding, callbacks that convert, hand over and return. What waits to be written is one slot a
-// kind, latest wins (orders are state; an acknowledgement covers all before it), so a slow agent costs no memory.
+// kind, latest wins (orders are state; an acknowledgement covers all before it), so a slow agent costs no memory. Launches, which are large, wait one by one
+// until they are written or no longer wanted: as many as the node has room to run.
+//
+// Written in this order: Welcome; what is to be stopped, at once and by itself; launches, each in a message with the stops again, and acknowledgements, by
+// turns.
 //
 // Thread-safe. Lives until OnDone: it holds itself, the hub shares it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/time.h"
@@ -19,6 +27,12 @@ namespace muster::controller {
 class Session;
 using SessionPtr = std::shared_ptr<Session>;
 
+struct NodeOrders {
+  v1::Orders standing;                            // every Stop and Forget
+  std::vector<v1::Order> runs;                    // new on this stream
+  std::set<std::pair<JobId, AttemptNo>> running;  // all that are to run; of earlier `runs`, the others are not written any more
+};
+
 // Called on gRPC's threads. For one session: hello first and once, gone last and once.
 class SessionOwner {
  public:
@@ -26,6 +40,7 @@ class SessionOwner {
   virtual void on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) = 0;
   virtual void on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) = 0;
   virtual void on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) = 0;
+  virtual void on_unsupported(const SessionPtr& session, v1::Unsupported unsupported) = 0;
   virtual void on_gone(const SessionPtr& session, Now at) = 0;
 };
 
@@ -36,10 +51,11 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
   Session(SessionOwner& owner, const Clock& clock, std::string peer) : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
 
-  // The hub's decision about the Hello. Facts and pulses before it end the stream.
+  // The hub's decision about the Hello. Facts and pulses before it end the stream. An agent that ends its half right behind its Hello gets its answer
+  // all the same, the Welcome or the status that says why not, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after what is being written
-  void send(v1::Orders orders);
+  void send(NodeOrders orders);
   void ack(v1::FactAck ack);
   void ack(v1::PulseAck ack);
 
@@ -49,6 +65,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
   [[nodiscard]] ConnectionId connection() const;  // 0: not accepted
   [[nodiscard]] bool is_gone() const;             // once true, on_gone was or is being called
+  [[nodiscard]] bool said_all() const;            // the agent has ended its half of the stream
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -58,6 +75,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
  private:
   bool hand_over(Now arrived);  // false: the stream is being refused
   void write_next();            // mutex_ held
+  bool next_message();          // into outgoing_, mutex_ held; false: nothing waits
   void gone();
 
   SessionOwner& owner_;
@@ -72,11 +90,16 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   mutable std::mutex mutex_;  // guards everything below
   ConnectionId connection_;
   std::optional<v1::Welcome> welcome_;
-  std::optional<v1::Orders> orders_;
+  v1::Orders standing_;
+  bool say_standing_ = false;
+  std::deque<v1::Order> runs_;  // not written yet
+  bool acks_turn_ = false;      // a launch was written last
   std::optional<v1::FactAck> fact_ack_;
   std::optional<v1::PulseAck> pulse_ack_;
   v1::ConnectResponse outgoing_;
   bool writing_ = false, finished_ = false, told_gone_ = false;
+  bool asked_ = false, decided_ = false;  // Hello was handed to the hub; it has answered
+  bool said_all_ = false;
   std::optional<grpc::Status> ending_;
 };
 

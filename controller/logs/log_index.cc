@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <system_error>
 
 #include "common/io/file.h"
-#include "common/io/unique_fd.h"
+#include "common/io/frames.h"
 #include "muster/logs/v1/logs.pb.h"
 
 namespace muster::logs {
@@ -18,50 +19,109 @@ namespace {
 WallTime wall(std::int64_t ns) { return WallTime(Duration(ns)); }
 std::int64_t ns(WallTime at) { return at.time_since_epoch().count(); }
 
+struct Records {
+  std::uint64_t bytes = 0;  // of sound ones, from the beginning
+  bool damaged = false;     // behind them
+};
+// Hands every sound record to `each`.
+template <class Each>
+Result<Records> read_records(const std::filesystem::path& path, Each each) {
+  Records records;
+  for (bool more = true; more;) {
+    auto read = io::read_frames(path, records.bytes);
+    if (!read) return fail(std::move(read.error()));
+    for (const std::string& frame : read->frames) {
+      v1::IndexRecord record;
+      records.damaged = !record.ParseFromString(frame);
+      if (records.damaged) return records;
+      each(record);
+      records.bytes += io::kFrameHeaderBytes + frame.size();
+    }
+    records.damaged = read->tail == io::Tail::Damaged;
+    more = read->more;
+  }
+  return records;
+}
+
 }  // namespace
 
 Result<LogIndex> LogIndex::load(std::filesystem::path path) {
   LogIndex index(std::move(path));
-  auto sound = index.replay();
-  if (!sound) return fail(std::move(sound.error()));
-  if (!*sound) {
-    std::error_code ignored;
-    std::filesystem::rename(index.path_, index.path_.string() + ".damaged", ignored);
-    index = LogIndex(index.path_);
-  }
+  if (auto done = index.replay(); !done) return fail(std::move(done.error()));
   return index;
 }
 
-Result<bool> LogIndex::replay() {
-  std::uint64_t offset = 0;
-  for (bool more = true; more;) {
-    auto read = io::read_frames(path_, offset);
-    if (!read) return fail(std::move(read.error()));
-    for (const std::string& frame : read->frames) {
-      v1::IndexRecord record;
-      if (!record.ParseFromString(frame)) return false;
-      if (record.has_gap()) gaps_.push_back({record.gap().from(), record.gap().to(), record.gap().reason(), wall(record.gap().at_ns())});
-      if (record.has_time()) last_time_ = {record.time().offset(), wall(record.time().at_ns())};
-      if (record.has_end()) end_ = record.end().size();
-      if (record.has_evicted()) {
-        evicted_ = record.evicted().to();
-        evicted_at_ = wall(record.evicted().at_ns());
-      }
+Result<void> LogIndex::replay() {
+  const auto records = read_records(path_, [this](const v1::IndexRecord& record) {
+    if (record.has_gap()) gaps_.push_back({record.gap().from(), record.gap().to(), record.gap().reason(), wall(record.gap().at_ns())});
+    if (record.has_time()) last_time_ = {record.time().offset(), wall(record.time().at_ns())};
+    if (record.has_end()) end_ = record.end().size();
+    if (record.has_evicted()) {
+      evicted_ = record.evicted().to();
+      evicted_at_ = wall(record.evicted().at_ns());
     }
-    if (read->tail == io::Tail::Damaged) return false;
-    offset = read->next;
-    more = read->more;
+  });
+  if (!records) return fail(records.error());
+  bytes_ = records->bytes;
+  if (!records->damaged) return {};
+  std::error_code ignored;  // the copy is for a person's eyes
+  std::filesystem::copy_file(path_, path_.string() + ".damaged", std::filesystem::copy_options::overwrite_existing, ignored);
+  if (::truncate(path_.c_str(), static_cast<off_t>(bytes_)) != 0)
+    return fail_errno(fmt::format("cutting off the damage of log index '{}'", path_.string()), errno);
+  return {};
+}
+
+Result<std::uint64_t> LogIndex::since(const std::filesystem::path& path, WallTime time, std::uint64_t end) {
+  bool any = false;
+  std::uint64_t from = end;
+  const auto records = read_records(path, [&](const v1::IndexRecord& record) {
+    if (!record.has_time()) return;
+    // Of what lies before the first point nobody knows when it came. The least offset counts, whatever the order: a clock that was set back, and bytes that a
+    // power cut took and that were sent again, leave points behind later ones.
+    if (wall(record.time().at_ns()) + kTimeStep > time) from = std::min(from, any ? record.time().offset() : 0);
+    any = true;
+  });
+  if (!records) return fail(records.error());
+  return any ? from : 0;
+}
+
+Result<void> LogIndex::need_fd() {
+  if (!fd_) {
+    io::UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    struct stat now{};
+    if (!fd || ::fstat(fd.get(), &now) != 0) return fail_errno(fmt::format("opening log index '{}'", path_.string()), errno);
+    cut_due_ = static_cast<std::uint64_t>(now.st_size) > bytes_;
+    fd_ = std::move(fd);
   }
-  return true;
+  if (cut_due_ && ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0) {
+    return fail_errno(fmt::format("cutting the torn tail of log index '{}'", path_.string()), errno);
+  }
+  cut_due_ = false;
+  return {};
 }
 
 Result<void> LogIndex::append(const std::string& record) {
-  if (!writer_) {
-    auto writer = io::FrameWriter::open(path_);
-    if (!writer) return fail(std::move(writer.error()));
-    writer_ = std::move(*writer);
+  if (auto done = need_fd(); !done) return done;
+  const std::string frame = io::encode_frame(record);
+  std::size_t written = 0;
+  if (const int error = io::write_all(fd_.get(), frame, written); error != 0) {
+    cut_due_ = written > 0;
+    return fail_errno(fmt::format("writing log index '{}'", path_.string()), error);
   }
-  return writer_->append(record);
+  bytes_ += frame.size();
+  return {};
+}
+
+Result<void> LogIndex::sync() {
+  if (::fdatasync(fd_.get()) != 0) return fail_errno(fmt::format("syncing log index '{}'", path_.string()), errno);
+  return {};
+}
+
+Result<io::UniqueFd> LogIndex::sync_handle() {
+  if (auto done = need_fd(); !done) return fail(std::move(done.error()));
+  io::UniqueFd handle(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!handle) return fail_errno(fmt::format("syncing log index '{}'", path_.string()), errno);
+  return handle;
 }
 
 Result<void> LogIndex::add_gap(Gap gap) {
@@ -73,9 +133,7 @@ Result<void> LogIndex::add_gap(Gap gap) {
   if (auto done = append(record.SerializeAsString()); !done) return done;
   gaps_.push_back(std::move(gap));
   // Bytes behind a gap that a power cut has taken would pass for the gap's own.
-  const io::UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd || ::fdatasync(fd.get()) != 0) return fail_errno(fmt::format("syncing log index '{}'", path_.string()), errno);
-  return {};
+  return sync();
 }
 
 Result<void> LogIndex::forget_beyond(std::uint64_t size) {
@@ -85,6 +143,14 @@ Result<void> LogIndex::forget_beyond(std::uint64_t size) {
   if (gaps_.size() == gaps && !end_wrong) return {};
   if (end_wrong) end_.reset();
   std::string bytes;
+  const std::uint64_t times_until = logical(size);
+  last_time_ = {};
+  const auto times = read_records(path_, [&](const v1::IndexRecord& record) {
+    if (!record.has_time() || record.time().offset() > times_until) return;
+    last_time_ = {record.time().offset(), wall(record.time().at_ns())};
+    bytes += io::encode_frame(record.SerializeAsString());
+  });
+  if (!times) return fail(std::move(times.error()));
   const auto add = [&bytes](const v1::IndexRecord& record) { bytes += io::encode_frame(record.SerializeAsString()); };
   for (const Gap& gap : gaps_) {
     v1::IndexRecord record;
@@ -100,8 +166,10 @@ Result<void> LogIndex::forget_beyond(std::uint64_t size) {
     record.mutable_evicted()->set_at_ns(ns(evicted_at_));
     add(record);
   }
-  writer_.reset();
-  return io::replace_file(path_, bytes, io::Durable::Yes);
+  fd_.reset();
+  if (auto done = io::replace_file(path_, bytes, io::Durable::Yes); !done) return done;
+  bytes_ = bytes.size();
+  return {};
 }
 
 Result<void> LogIndex::add_time(std::uint64_t offset, WallTime at) {

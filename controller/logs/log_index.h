@@ -8,25 +8,39 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/io/frames.h"
+#include "common/base/time.h"
+#include "common/io/unique_fd.h"
 #include "controller/logs/log_store.h"
 
 namespace muster::logs {
 
+// A time point stands for the bytes that arrived within this time behind it; what comes later has a point of its own.
+// Long enough that the index of a log that grows all the time stays small: 230 KB a day.
+inline constexpr Duration kTimeStep = std::chrono::seconds(10);
+
 class LogIndex {
  public:
-  // Not there: empty, and not made before the first record. Damaged (power cut): set aside as *.damaged, and empty.
+  // Not there: empty, and not made before the first record. Damaged (power cut): a copy is set aside as *.damaged, and the index ends before the first record
+  // that is not sound. What stood before it is as true as ever: without its gaps, every byte behind them would move.
   static Result<LogIndex> load(std::filesystem::path path);
 
   Result<void> add_gap(Gap gap);
   Result<void> add_time(std::uint64_t offset, WallTime at);
   Result<void> add_end(std::uint64_t size);
   Result<void> add_evicted(std::uint64_t to, WallTime at);
+
+  // Of the log whose index is in `path` and which has `end` bytes: the logical offset from which on bytes may have arrived at `time` or later; everything
+  // before it arrived earlier. Reads the file alone, so that nobody who writes has to wait. No time point at all (a lost index): 0.
+  static Result<std::uint64_t> since(const std::filesystem::path& path, WallTime time, std::uint64_t end);
+
   // The log holds only `size` bytes: what the index says of bytes beyond never happened (power cut).
   Result<void> forget_beyond(std::uint64_t size);
-  // Closes the file; the next add opens it again.
-  void close() { writer_.reset(); }
+  // Closes the file; the next add opens it again, and reads nothing: it is known how long the file is.
+  void close() { fd_.reset(); }
+  // A descriptor of its own for a sync without the owner's lock. Makes the file when it is not there.
+  Result<io::UniqueFd> sync_handle();
 
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const;  // of the byte at `physical`; behind a gap that begins there
   [[nodiscard]] std::uint64_t physical(std::uint64_t logical) const;  // inside a gap: of the first byte behind it
   [[nodiscard]] const std::vector<Gap>& gaps() const { return gaps_; }
@@ -41,10 +55,14 @@ class LogIndex {
 
  private:
   explicit LogIndex(std::filesystem::path path) : path_(std::move(path)) {}
-  Result<bool> replay();
+  Result<void> replay();
+  Result<void> need_fd();
   Result<void> append(const std::string& record);
+  Result<void> sync();
   std::filesystem::path path_;
-  std::optional<io::FrameWriter> writer_;
+  io::UniqueFd fd_;
+  std::uint64_t bytes_ = 0;  // of sound records; what stands behind them is a dead writer's
+  bool cut_due_ = false;     // a part of a record is behind them
   std::vector<Gap> gaps_;
   std::optional<std::uint64_t> end_;
   std::uint64_t evicted_ = 0;

@@ -5,9 +5,13 @@
 //   <root>/<job>/<attempt>/rank-<N>.log     bytes, in logical order, gaps left out; a hole where the quota took them
 //   <root>/<job>/<attempt>/rank-<N>.index   frames: gaps, sparse time index, end mark, eviction (proto/muster/logs/v1)
 //   <root>/<job>/series                     frames: (time, attempt, step, loss)
+//   <root>/.removed-<...>                   a job on its way out; the next open() takes what a kill has left of it
 //
-// Killed at any byte, it opens to a state that it had: a gap is written before the bytes behind it, bytes before the end mark, an eviction before the
-// hole. A log that nobody has sent anything of reads as empty.
+// Killed at any byte, it opens to a state that it had: a gap is written before the bytes behind it, an eviction before the hole, and the end mark only when
+// all bytes before it are synced: where it can be read, the log is on the disk. A log that nobody has sent anything of reads as empty.
+//
+// Memory and descriptors are for logs that grow: one that is durable is let go, and what is read of it later is kept for as long as it is among the 256
+// used last.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +41,14 @@ struct Gap {
   WallTime at{};
 };
 struct LogState {
-  std::uint64_t end = 0;  // logical end of what is here
-  bool complete = false;
+  std::uint64_t end = 0;     // logical end of what is here
+  bool complete = false;     // and nothing comes behind it. Not durable: after a restart it may be false again, until the sender says it again
   std::uint64_t synced = 0;  // of it, what survives a power loss
+  bool durable = false;      // complete, and all of it survives a power loss: the sender's own may go
+};
+struct Synced {
+  std::vector<std::pair<LogKey, LogState>> logs;  // whose `synced` grew, or that became durable
+  std::optional<Error> error;                     // the first; what it kept back is tried again by the next sync
 };
 struct Chunk {
   std::uint64_t offset = 0;  // logical
@@ -66,21 +75,25 @@ class LogStore {
   // From `offset`, at most `most` bytes; empty data and no gap: nothing there yet. Never crosses a gap. A gap of no length (unknown how much was lost) is told
   // only with data behind it, so that `offset + data.size()` of the answer is always where to go on.
   virtual Result<Chunk> read(const LogKey& key, std::uint64_t offset, std::size_t most) = 0;
-  // Logical offset where the last `lines` lines begin.
+  // Logical offset where the last `lines` lines begin; in the middle of one when they have more than 64 KiB on the average (progress bars without a newline).
   virtual Result<std::uint64_t> tail(const LogKey& key, std::uint64_t lines) = 0;
+  // Logical offset where what arrived at `time` or later begins, at the beginning of a line; up to ten seconds' bytes before it may come along.
+  virtual Result<std::uint64_t> since(const LogKey& key, WallTime time) = 0;
   virtual std::vector<LogKey> list(const JobId& job) = 0;
   // Called (on the appending thread) after each append or finish, for followers.
   virtual void on_change(std::function<void(const LogKey&)> callback) = 0;
 
   virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;  // unsynced; steps at or below an attempt's last are dropped
   virtual Result<std::vector<SeriesPoint>> series(const JobId& job) = 0;
+  virtual std::vector<JobId> jobs() = 0;              // that have something here
+  virtual WallTime written_at(const JobId& job) = 0;  // last, or evicted; nothing here: zero
+  // Everything of the job, its series too. Blocks for as long as the disk takes, without holding up other calls.
   virtual Result<void> remove(const JobId& job) = 0;
 
-  // The quota may take this job's logs, those marked earliest first. Told again after each start of the controller, oldest first.
+  // The quota may take this job's logs, those marked earliest first. Told again after each start of the controller, oldest first. What still comes is kept.
   virtual void mark_finished(const JobId& job) = 0;
-  // Makes what was appended since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls. Answers the logs
-  // whose `synced` grew.
-  virtual Result<std::vector<LogKey>> sync() = 0;
+  // Makes what was appended or finished since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls.
+  virtual Synced sync() = 0;
 };
 
 }  // namespace muster::logs

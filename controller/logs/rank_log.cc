@@ -15,7 +15,21 @@ namespace muster::logs {
 namespace {
 
 constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint64_t kTimeBytes = 1 << 20;  // sparse: a time point about each of these, or each second
+constexpr std::uint64_t kLookBack = 64 << 10;
+
+// Fills `data`, or shortens it to what there is. 0, or errno.
+int pread_some(int fd, std::uint64_t at, std::string& data) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t got = ::pread(fd, data.data() + done, data.size() - done, static_cast<off_t>(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  data.resize(done);
+  return 0;
+}
 
 }  // namespace
 
@@ -30,19 +44,28 @@ Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path i
     return fail_errno(fmt::format("looking at log '{}'", rank.log_.string()), errno);
   }
   if (auto done = rank.index_.forget_beyond(rank.size_); !done) return fail(std::move(done.error()));
+  // An end mark is written when the bytes are synced, and not before.
+  rank.ended_ = rank.end_synced_ = rank.index_.end().has_value();
+  if (rank.ended_) rank.synced_ = rank.size_;
   return rank;
 }
 
 LogState RankLog::state() const {
-  return {index_.logical(size_), index_.end().has_value(), synced_ == size_ ? index_.logical(size_) : std::min(index_.logical(synced_), index_.logical(size_))};
+  const std::uint64_t end = index_.logical(size_);
+  return {.end = end,
+          .complete = ended_,
+          .synced = synced_ == size_ ? end : std::min(index_.logical(synced_), end),
+          .durable = index_.end().has_value() && end_synced_};
 }
 
 Result<void> RankLog::need_fd(bool make) {
   if (fd_) return {};
-  if (make) {
+  const auto open = [&] { fd_.reset(::open(log_.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0600)); };
+  open();
+  if (!fd_ && make && errno == ENOENT) {
     if (auto done = io::make_dirs(log_.parent_path(), 0700); !done) return done;
+    open();
   }
-  fd_.reset(::open(log_.c_str(), O_RDWR | O_CLOEXEC | (make ? O_CREAT : 0), 0600));
   if (!fd_) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
   return {};
 }
@@ -60,7 +83,7 @@ Result<io::UniqueFd> RankLog::sync_handle() {
 }
 
 Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap, WallTime now) {
-  if (index_.end()) return 0;
+  if (ended_) return 0;
   if (auto done = need_fd(true); !done) return fail(std::move(done.error()));
   const std::uint64_t end = index_.logical(size_);
   if (offset > end) {
@@ -80,8 +103,9 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
     offset = end;
   }
   if (data.empty()) return 0;
-  if (index_.last_time().at == WallTime{} || now - index_.last_time().at >= std::chrono::seconds(1) ||
-      offset - std::min(offset, index_.last_time().offset) >= kTimeBytes) {
+  const WallTime point = index_.last_time().at;
+  // Behind the point when the clock was set back.
+  if (point == WallTime{} || now - point >= kTimeStep || now < point) {
     if (auto done = index_.add_time(offset, now); !done) return fail(std::move(done.error()));
   }
   std::uint64_t written = 0;
@@ -97,24 +121,27 @@ Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view dat
 }
 
 Result<void> RankLog::finish(std::uint64_t size) {
-  if (index_.end()) return {};
+  if (ended_) return {};
   const std::uint64_t end = index_.logical(size_);
   if (size > end) return fail(ErrorCode::Conflict, fmt::format("ending log '{}': bytes {} to {} were never sent", log_.string(), end, size));
   if (auto done = need_fd(true); !done) return done;
-  return index_.add_end(end);
+  // The index, too: a folder is synced once, with both names in it.
+  if (auto index = index_.sync_handle(); !index) return fail(std::move(index.error()));
+  ended_ = true;
+  return {};
+}
+
+Result<bool> RankLog::synced(std::uint64_t size) {
+  synced_ = std::max(synced_, std::min(size, size_));
+  if (!ended_ || synced_ < size_) return false;
+  if (index_.end()) return !end_synced_;
+  if (auto done = index_.add_end(index_.logical(size_)); !done) return fail(std::move(done.error()));
+  return true;
 }
 
 Result<std::string> RankLog::pread_all(std::uint64_t at, std::size_t most) const {
   std::string data(most, '\0');
-  std::size_t done = 0;
-  while (done < most) {
-    const ssize_t got = ::pread(fd_.get(), data.data() + done, most - done, static_cast<off_t>(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  data.resize(done);
+  if (const int error = pread_some(fd_.get(), at, data); error != 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), error);
   return data;
 }
 
@@ -144,22 +171,47 @@ Result<Chunk> RankLog::read(std::uint64_t offset, std::size_t most) {
   return chunk;
 }
 
-Result<std::uint64_t> RankLog::tail(std::uint64_t lines) {
-  const std::uint64_t bottom = index_.physical(index_.evicted());
-  if (size_ <= bottom || lines == 0) return index_.logical(size_);
-  if (auto done = need_fd(false); !done) return fail(std::move(done.error()));
+Result<RankLog::Extent> RankLog::extent() {
+  Extent extent{.fd = {}, .bottom = std::min(size_, index_.physical(index_.evicted())), .top = size_};
+  if (extent.bottom == extent.top) return extent;
+  auto fd = sync_handle();
+  if (!fd) return fail(std::move(fd.error()));
+  extent.fd = std::move(*fd);
+  return extent;
+}
+
+Result<std::uint64_t> tail_of(const RankLog::Extent& extent, std::uint64_t lines) {
+  if (extent.bottom == extent.top || lines == 0) return extent.top;
+  const std::uint64_t length = extent.top - extent.bottom;
+  const std::uint64_t bottom = length / kLookBack < lines ? extent.bottom : extent.top - lines * kLookBack;
   std::uint64_t seen = 0;
-  for (std::uint64_t at = size_; at > bottom;) {
-    const std::uint64_t from = at - bottom > (64 << 10) ? at - (64 << 10) : bottom;
-    auto block = pread_all(from, static_cast<std::size_t>(at - from));
-    if (!block) return fail(std::move(block.error()));
-    for (std::size_t byte = block->size(); byte-- > 0;) {
+  for (std::uint64_t at = extent.top; at > bottom;) {
+    const std::uint64_t from = at - bottom > kLookBack ? at - kLookBack : bottom;
+    std::string block(static_cast<std::size_t>(at - from), '\0');
+    if (const int error = pread_some(extent.fd.get(), from, block); error != 0) return fail_errno("looking for the last lines", error);
+    for (std::size_t byte = block.size(); byte-- > 0;) {
       // The newline that ends the last line begins no other.
-      if ((*block)[byte] == '\n' && from + byte + 1 != size_ && ++seen == lines) return index_.logical(from + byte + 1);
+      if (block[byte] == '\n' && from + byte + 1 != extent.top && ++seen == lines) return from + byte + 1;
     }
     at = from;
   }
-  return index_.logical(bottom);
+  return bottom;
+}
+
+Result<std::uint64_t> RankLog::line_begin(std::uint64_t offset) {
+  if (offset >= index_.logical(size_)) return index_.logical(size_);
+  std::uint64_t bottom = index_.evicted();
+  for (const Gap& gap : index_.gaps()) {
+    if (gap.to <= offset) bottom = std::max(bottom, gap.to);
+  }
+  if (offset <= bottom) return offset;
+  if (auto done = need_fd(false); !done) return fail(std::move(done.error()));
+  const std::uint64_t from = offset - bottom > kLookBack ? offset - kLookBack : bottom;
+  auto before = pread_all(index_.physical(from), static_cast<std::size_t>(offset - from));
+  if (!before) return fail(std::move(before.error()));
+  const std::size_t newline = before->rfind('\n');
+  if (newline != std::string::npos) return from + newline + 1;
+  return from == bottom ? bottom : offset;
 }
 
 Result<std::uint64_t> RankLog::evict(std::uint64_t want, std::uint64_t keep, WallTime now) {

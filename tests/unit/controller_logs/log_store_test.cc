@@ -7,44 +7,10 @@
 #include <fstream>
 #include <random>
 
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/controller_logs/store_fixture.h"
 
 namespace muster::logs {
 namespace {
-
-class LogStoreTest : public testing::Test {
- protected:
-  void SetUp() override { reopen(); }
-  void reopen(std::uint64_t quota = 1ull << 30) {
-    store_.reset();
-    auto store = LogStore::open(root(), quota);
-    ASSERT_TRUE(store.has_value()) << store.error().message;
-    store_ = std::move(*store);
-  }
-  [[nodiscard]] std::filesystem::path root() const { return dir_.path() / "logs"; }
-  [[nodiscard]] std::filesystem::path file(const std::string& extension) const { return root() / "job" / "1" / ("rank-0" + extension); }
-  LogState append(std::uint64_t offset, std::string_view data, std::optional<Gap> gap = {}) {
-    auto state = store_->append(key_, offset, data, gap);
-    EXPECT_TRUE(state.has_value()) << state.error().message;
-    return state.value_or(LogState{});
-  }
-  // All of it, gaps as "<from-to reason>".
-  std::string whole(std::size_t most = 1000) {
-    std::string text;
-    for (std::uint64_t at = 0;;) {
-      auto chunk = store_->read(key_, at, most);
-      EXPECT_TRUE(chunk.has_value()) << chunk.error().message;
-      if (!chunk || (chunk->data.empty() && !chunk->gap_before)) return text;
-      if (chunk->gap_before)
-        text += "<" + std::to_string(chunk->gap_before->from) + "-" + std::to_string(chunk->gap_before->to) + " " + chunk->gap_before->reason + ">";
-      text += chunk->data;
-      at = chunk->offset + chunk->data.size();
-    }
-  }
-  test::TempDir dir_;
-  const LogKey key_{JobId("job"), AttemptNo(1), RankNo(0)};
-  std::unique_ptr<LogStore> store_;
-};
 
 TEST_F(LogStoreTest, a_log_nobody_has_sent_anything_of_is_empty) {
   EXPECT_EQ(store_->state(key_).value().end, 0u);
@@ -94,8 +60,11 @@ TEST_F(LogStoreTest, the_end_is_final) {
   EXPECT_FALSE(store_->finish(key_, 5).has_value());
   EXPECT_TRUE(store_->finish(key_, 3).value().complete);
   EXPECT_EQ(append(3, "more").end, 3u);
+  EXPECT_EQ(synced(), std::vector<LogKey>{key_});
+  EXPECT_EQ(append(3, "more").end, 3u);
   reopen();
   EXPECT_TRUE(store_->state(key_).value().complete);
+  EXPECT_EQ(append(3, "more").end, 3u);
   const LogKey none{JobId("job"), AttemptNo(1), RankNo(7)};
   EXPECT_TRUE(store_->finish(none, 0).value().complete);
   EXPECT_EQ(store_->list(key_.job), (std::vector<LogKey>{key_, none}));
@@ -108,6 +77,17 @@ TEST_F(LogStoreTest, tail_counts_whole_lines_over_gaps) {
   EXPECT_EQ(store_->tail(key_, 3).value(), 100u);
   EXPECT_EQ(store_->tail(key_, 4).value(), 4u);
   EXPECT_EQ(store_->tail(key_, 100).value(), 0u);
+}
+
+// Progress bars have no newline: whoever asked for the last ten lines of such a log had all of it read, backwards, while every rank's bytes waited.
+TEST_F(LogStoreTest, tail_reads_no_further_back_than_64_kib_a_line) {
+  append(0, "begin\n");
+  store_.reset();
+  constexpr std::uint64_t kSize = 1ull << 40;
+  std::filesystem::resize_file(file(".log"), kSize);  // a hole: it would be zeros for a long time
+  reopen(UINT64_MAX);
+  EXPECT_EQ(store_->tail(key_, 1).value(), kSize - (64 << 10));
+  EXPECT_EQ(store_->tail(key_, 10).value(), kSize - (640 << 10));
 }
 
 TEST_F(LogStoreTest, followers_are_told_and_may_read) {
@@ -124,6 +104,7 @@ TEST_F(LogStoreTest, killed_at_any_byte_of_the_index) {
   append(10, "two\n", Gap{4, 10, "hard cap", {}});
   append(14, "three\n", Gap{14, 14, "truncated", {}});
   ASSERT_TRUE(store_->finish(key_, 20).has_value());
+  ASSERT_EQ(synced(), std::vector<LogKey>{key_});
   store_.reset();
   std::string index;
   {
@@ -181,61 +162,6 @@ TEST_F(LogStoreTest, pieces_sent_again_and_kills_between_them) {
     }
     ASSERT_EQ(whole(), truth);
   }
-}
-
-TEST_F(LogStoreTest, the_quota_takes_finished_jobs_first_the_oldest_before_the_others) {
-  reopen(3 << 20);
-  const auto fill = [&](const std::string& job, std::size_t bytes) {
-    const LogKey key{JobId(job), AttemptNo(1), RankNo(0)};
-    ASSERT_TRUE(store_->append(key, 0, std::string(bytes, 'x'), {}).has_value());
-  };
-  fill("a", 1 << 20);
-  fill("b", 1 << 20);
-  ASSERT_TRUE(store_->finish({JobId("a"), AttemptNo(1), RankNo(0)}, 1 << 20).has_value());
-  store_->mark_finished(JobId("a"));
-  store_->mark_finished(JobId("b"));
-  fill("c", 3 << 19);
-  const auto of_a = store_->read({JobId("a"), AttemptNo(1), RankNo(0)}, 0, 100);
-  ASSERT_TRUE(of_a.has_value());
-  EXPECT_EQ(of_a->data, "");
-  ASSERT_TRUE(of_a->gap_before.has_value());
-  EXPECT_EQ(of_a->offset, 1u << 20);
-  EXPECT_TRUE(store_->state({JobId("a"), AttemptNo(1), RankNo(0)})->complete) << "it must not be asked for again";
-  EXPECT_EQ(store_->read({JobId("b"), AttemptNo(1), RankNo(0)}, 0, 100)->data.size(), 100u);
-}
-
-TEST_F(LogStoreTest, then_the_oldest_bytes_of_the_largest_log_go) {
-  reopen(1 << 20);
-  const LogKey small{JobId("job"), AttemptNo(1), RankNo(1)};
-  ASSERT_TRUE(store_->append(small, 0, std::string(100 << 10, 's'), {}).has_value());
-  std::string truth;
-  for (int part = 0; part < 32; ++part) {
-    const std::string piece(64 << 10, static_cast<char>('a' + part % 26));
-    append(truth.size(), piece);
-    truth += piece;
-  }
-  struct stat now{};
-  ASSERT_EQ(::stat(file(".log").c_str(), &now), 0);
-  EXPECT_LE(static_cast<std::uint64_t>(now.st_blocks) * 512, 1u << 20) << "really freed";
-  const auto first = store_->read(key_, 0, 1 << 20);
-  ASSERT_TRUE(first->gap_before.has_value());
-  EXPECT_EQ(first->data, truth.substr(first->offset, first->data.size()));
-  EXPECT_EQ(store_->read(small, 0, 1)->data, "s");
-  reopen(1 << 20);
-  EXPECT_EQ(store_->read(key_, 0, 1 << 20)->offset, first->offset);
-  EXPECT_EQ(store_->state(key_)->end, truth.size());
-}
-
-TEST_F(LogStoreTest, synced_is_told_after_a_sync) {
-  EXPECT_EQ(append(0, "abc").synced, 0u);
-  EXPECT_EQ(store_->sync().value(), std::vector<LogKey>{key_});
-  EXPECT_EQ(store_->state(key_)->synced, 3u);
-  EXPECT_EQ(append(3, "def").synced, 3u);
-  EXPECT_TRUE(store_->sync().has_value());
-  EXPECT_TRUE(store_->sync()->empty());
-  reopen();
-  EXPECT_EQ(store_->state(key_)->synced, 0u);
-  EXPECT_EQ(store_->sync().value(), std::vector<LogKey>{key_}) << "opened again, nobody knows";
 }
 
 TEST_F(LogStoreTest, the_series_keeps_each_attempts_new_steps) {

@@ -28,6 +28,45 @@ class PushService final : public v1::AgentService::CallbackService {
   links::LogReceiver& receiver_;
 };
 
+// The store, with a disk that can be slow or fail when it is synced.
+class TestStore final : public logs::LogStore {
+ public:
+  explicit TestStore(std::unique_ptr<logs::LogStore> store) : store_(std::move(store)) {}
+  Result<logs::LogState> state(const logs::LogKey& key) override { return store_->state(key); }
+  Result<logs::LogState> append(const logs::LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<logs::Gap>& gap) override {
+    return store_->append(key, offset, data, gap);
+  }
+  Result<logs::LogState> finish(const logs::LogKey& key, std::uint64_t size) override { return store_->finish(key, size); }
+  Result<logs::Chunk> read(const logs::LogKey& key, std::uint64_t offset, std::size_t most) override { return store_->read(key, offset, most); }
+  Result<std::uint64_t> tail(const logs::LogKey& key, std::uint64_t lines) override { return store_->tail(key, lines); }
+  Result<std::uint64_t> since(const logs::LogKey& key, WallTime time) override { return store_->since(key, time); }
+  std::vector<logs::LogKey> list(const JobId& job) override { return store_->list(job); }
+  void on_change(std::function<void(const logs::LogKey&)> callback) override { store_->on_change(std::move(callback)); }
+  Result<void> add_points(const JobId& job, const std::vector<logs::SeriesPoint>& points) override { return store_->add_points(job, points); }
+  Result<std::vector<logs::SeriesPoint>> series(const JobId& job) override { return store_->series(job); }
+  std::vector<JobId> jobs() override { return store_->jobs(); }
+  WallTime written_at(const JobId& job) override { return store_->written_at(job); }
+  Result<void> remove(const JobId& job) override { return store_->remove(job); }
+  void mark_finished(const JobId& job) override { store_->mark_finished(job); }
+  logs::Synced sync() override {
+    ++syncs_;
+    {
+      const std::scoped_lock lock(disk_);  // whoever holds it is the slow disk
+    }
+    if (failures_ > 0) {
+      --failures_;
+      return {.logs = {}, .error = Error{ErrorCode::Io, "syncing: Input/output error"}};
+    }
+    return store_->sync();
+  }
+
+  std::mutex disk_;
+  std::atomic<int> syncs_ = 0, failures_ = 0;
+
+ private:
+  const std::unique_ptr<logs::LogStore> store_;
+};
+
 class Shipping {
  public:
   explicit Shipping(std::uint32_t ranks) : run_(JobId("job"), AttemptNo(1)) {
@@ -47,7 +86,7 @@ class Shipping {
   void start_controller() {
     auto store = logs::LogStore::open(dir_.path() / "store", 8ull << 30);
     ASSERT_TRUE(store.has_value());
-    store_ = std::move(*store);
+    store_ = std::make_unique<TestStore>(std::move(*store));
     store_->on_change([this](const logs::LogKey&) { wake(); });
     receiver_ = links::LogReceiver::start(*store_, {.known = [this](const JobId&, AttemptNo) { return known_.load(); },
                                                     .on_complete =
@@ -55,6 +94,11 @@ class Shipping {
                                                           const std::scoped_lock lock(mutex_);
                                                           complete_.insert(rank.value);
                                                           changed_.notify_all();
+                                                        },
+                                                    .on_trouble =
+                                                        [this](const std::string& text) {
+                                                          const std::scoped_lock lock(mutex_);
+                                                          troubles_.push_back(text);
                                                         }});
     service_ = std::make_unique<PushService>(*receiver_);
     std::filesystem::remove(socket());
@@ -134,7 +178,7 @@ class Shipping {
 
   std::atomic<bool> known_ = true;
   std::size_t chunk_ = 256 << 10;
-  std::unique_ptr<logs::LogStore> store_;
+  std::unique_ptr<TestStore> store_;
   std::unique_ptr<links::LogReceiver> receiver_;
   std::unique_ptr<agent::Watch> watch_;
   std::unique_ptr<agent::LogPush> push_;

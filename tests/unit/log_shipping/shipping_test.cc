@@ -1,5 +1,6 @@
 #include "tests/unit/log_shipping/shipping.h"
 
+#include <algorithm>
 #include <random>
 
 namespace muster::test {
@@ -50,6 +51,74 @@ TEST(LogShipping, a_log_that_is_complete_is_not_sent_again_by_an_agent_that_was_
   both.start_agent();
   ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
   EXPECT_EQ(both.kept(0), "all\n");
+}
+
+// The word "complete" went out when the bytes were in the page cache: the node deleted its own, and a power cut of the controller's host took the last two
+// seconds of a log for good.
+TEST(LogShipping, a_log_is_complete_when_the_disk_has_it) {
+  Shipping both(1);
+  both.start_controller();
+  std::unique_lock slow(both.store_->disk_);
+  both.start_agent();
+  Appender(both.log(0)).write("all\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.store_->state(both.key(0))->complete; }));
+  // The sync begins when all that can be answered without it has been answered.
+  ASSERT_TRUE(both.eventually([&] { return both.store_->syncs_ > 0; }));
+  EXPECT_EQ(both.kept(0), "all\n") << "who follows it has it all the same";
+  EXPECT_FALSE(both.complete(0));
+  EXPECT_FALSE(both.watch_->logs_complete(both.run()));
+  slow.unlock();
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
+}
+
+// A sync that failed was tried again with the next bytes; behind an end none come.
+TEST(LogShipping, a_sync_that_fails_is_tried_again) {
+  Shipping both(1);
+  both.start_controller();
+  both.store_->failures_ = 1;
+  both.start_agent();
+  Appender(both.log(0)).write("all\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.watch_->logs_complete(both.run()); }));
+  EXPECT_GE(both.store_->syncs_, 2);
+  const auto said = [&](const std::string& text) {
+    const std::scoped_lock lock(both.mutex_);
+    return std::ranges::count(both.troubles_, text);
+  };
+  ASSERT_TRUE(both.eventually([&] { return said("making logs durable: works again") == 1; }));
+  EXPECT_EQ(said("making logs durable: syncing: Input/output error; agents keep theirs, trying again"), 1);
+}
+
+// Both sides are told of a durable log at once; what the agent had sent by then is no breach of the order.
+TEST(LogShipping, the_end_of_a_durable_log_may_be_told_again) {
+  Shipping both(1);
+  both.start_controller();
+  both.start_agent();
+  Appender(both.log(0)).write("all\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+  const auto stub = v1::AgentService::NewStub(grpc::CreateChannel("unix:" + (both.dir_.path() / "s").string(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  const auto stream = stub->PushLogs(&context);
+  v1::PushLogsRequest hello, open, end;
+  hello.mutable_hello();
+  open.mutable_open()->set_job_id("job");
+  open.mutable_open()->set_attempt(1);
+  end.mutable_end()->set_job_id("job");
+  end.mutable_end()->set_attempt(1);
+  end.mutable_end()->set_size(4);
+  for (const auto& request : {hello, open, end}) ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->WritesDone());
+  v1::PushLogsResponse response;
+  bool complete = true;
+  int answers = 0;
+  while (stream->Read(&response)) {
+    for (const v1::LogHave& have : response.have()) complete = complete && have.complete() && ++answers > 0;
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(complete);
+  EXPECT_GE(answers, 1);
 }
 
 TEST(LogShipping, an_attempt_nobody_knows_is_left_alone_until_the_next_connection) {

@@ -1,0 +1,86 @@
+// LogStore over files (log_store.h has the folders): log_store.cc what comes and is read, log_room.cc what goes again and how much there is, log_sync.cc
+// what a power loss leaves. One mutex; nothing that takes the disk's time is done under it but the writing itself, reads of at most a chunk, and making room.
+#pragma once
+
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "controller/logs/log_store.h"
+#include "controller/logs/rank_log.h"
+#include "controller/logs/series_file.h"
+
+namespace muster::logs {
+
+class FileLogStore final : public LogStore {
+ public:
+  FileLogStore(std::filesystem::path root, std::uint64_t quota) : root_(std::move(root)), quota_(quota) {}
+  void measure();  // once, before anything else: what is there already
+
+  Result<LogState> state(const LogKey& key) override;
+  Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) override;
+  Result<LogState> finish(const LogKey& key, std::uint64_t size) override;
+  Result<Chunk> read(const LogKey& key, std::uint64_t offset, std::size_t most) override;
+  Result<std::uint64_t> tail(const LogKey& key, std::uint64_t lines) override;
+  Result<std::uint64_t> since(const LogKey& key, WallTime time) override;
+  std::vector<LogKey> list(const JobId& job) override;
+  void on_change(std::function<void(const LogKey&)> callback) override;
+  Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) override;
+  Result<std::vector<SeriesPoint>> series(const JobId& job) override;
+  std::vector<JobId> jobs() override;
+  WallTime written_at(const JobId& job) override;
+  Result<void> remove(const JobId& job) override;
+  void mark_finished(const JobId& job) override;
+  Synced sync() override;
+
+ private:
+  struct Held {
+    explicit Held(RankLog log) : log(std::move(log)) {}
+    RankLog log;
+    std::list<LogKey>::iterator recent;
+    bool open = false;
+    bool named = false;  // its files' names are synced
+  };
+  [[nodiscard]] std::filesystem::path job_dir(const JobId& job) const { return root_ / job.str(); }
+  [[nodiscard]] std::filesystem::path base(const LogKey& key) const {
+    return job_dir(key.job) / std::to_string(key.attempt.value) / ("rank-" + std::to_string(key.rank.value));
+  }
+  using Logs = std::map<LogKey, Held>;
+  Result<Held*> get(const LogKey& key);
+  Logs::iterator let_go(Logs::iterator held);
+  // Of what is synced nothing is lost with it; the rest stays.
+  void let_go_synced(const JobId& job);
+  std::vector<LogKey> list_locked(const JobId& job) const;
+  std::vector<JobId> jobs_locked() const;
+  void make_room();
+  std::optional<LogKey> largest_unfinished();
+  // Nothing: its job was removed meanwhile.
+  Result<std::optional<LogState>> sync_one(const LogKey& key, std::set<std::filesystem::path>& folders);
+  Result<void> sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const;
+  void tell(const LogKey& key);
+
+  const std::filesystem::path root_;
+  const std::uint64_t quota_;
+  std::mutex mutex_;
+  Logs logs_;                 // those in use; others are opened when asked for
+  std::list<LogKey> recent_;  // with open descriptors, most recent first
+  std::set<LogKey> dirty_;    // to be synced: these stay in logs_
+  std::map<JobId, SeriesFile> series_;
+  // Finished jobs, counted as they were marked; those that may have bytes to evict, in that order.
+  std::unordered_map<JobId, std::uint64_t> finished_;
+  std::map<std::uint64_t, JobId> evictable_;
+  std::uint64_t marked_ = 0, removed_ = 0;
+  std::uint64_t used_ = 0;
+
+  std::mutex callback_mutex_;
+  std::shared_ptr<const std::function<void(const LogKey&)>> callback_;
+};
+
+}  // namespace muster::logs

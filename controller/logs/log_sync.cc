@@ -1,0 +1,88 @@
+// One log after the other; the disk's part without the mutex. Order: bytes and names, then the end mark, then the word of it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "controller/logs/file_log_store.h"
+
+namespace muster::logs {
+namespace {
+
+Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) {
+  if (::fdatasync(fd.get()) != 0) return fail_errno(fmt::format("syncing '{}'", path), errno);
+  return {};
+}
+
+}  // namespace
+
+Synced FileLogStore::sync() {
+  std::vector<LogKey> keys;
+  {
+    const std::scoped_lock lock(mutex_);
+    keys.assign(dirty_.begin(), dirty_.end());
+  }
+  Synced synced;
+  std::set<std::filesystem::path> folders;  // each once: what is dirty now has its files made
+  for (const LogKey& key : keys) {
+    auto state = sync_one(key, folders);
+    if (state && *state) synced.logs.emplace_back(key, **state);
+    if (state || synced.error) continue;
+    const std::scoped_lock lock(mutex_);
+    if (dirty_.contains(key)) synced.error = std::move(state.error());
+  }
+  return synced;
+}
+
+Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::set<std::filesystem::path>& folders) {
+  std::unique_lock lock(mutex_);
+  if (!dirty_.contains(key)) return std::nullopt;
+  auto held = get(key);
+  if (!held) return fail(std::move(held.error()));
+  const std::uint64_t size = (*held)->log.size();
+  const bool named = (*held)->named;
+  const auto bytes = (*held)->log.sync_handle();
+  if (!bytes) return fail(bytes.error());
+  lock.unlock();
+  if (auto done = sync_file(*bytes, base(key).string() + ".log"); !done) return fail(std::move(done.error()));
+  if (!named) {
+    if (auto done = sync_folders(key, folders); !done) return fail(std::move(done.error()));
+  }
+  lock.lock();
+  // What is dirty stays in memory, so it is the same log, unless its job was removed.
+  if (!dirty_.contains(key)) return std::nullopt;
+  held = get(key);
+  if (!held) return fail(std::move(held.error()));
+  (*held)->named = true;
+  const auto marked = (*held)->log.synced(size);
+  if (!marked) return fail(marked.error());
+  if (*marked) {
+    const auto index = (*held)->log.index_handle();
+    if (!index) return fail(index.error());
+    lock.unlock();
+    if (auto done = sync_file(*index, base(key).string() + ".index"); !done) return fail(std::move(done.error()));
+    lock.lock();
+    if (!dirty_.contains(key)) return std::nullopt;
+    held = get(key);
+    if (!held) return fail(std::move(held.error()));
+    (*held)->log.end_synced();
+  }
+  const LogState state = (*held)->log.state();
+  if (!(*held)->log.sync_due()) dirty_.erase(key);
+  if (state.durable) let_go(logs_.find(key));
+  return state;
+}
+
+// A power cut takes names as well.
+Result<void> FileLogStore::sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const {
+  for (const std::filesystem::path& folder : {base(key).parent_path(), job_dir(key.job), root_}) {
+    if (synced.contains(folder)) continue;
+    const io::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd || ::fsync(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
+    synced.insert(folder);
+  }
+  return {};
+}
+
+}  // namespace muster::logs

@@ -1,0 +1,175 @@
+#include "controller/links/hub.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include "tests/unit/links/hub_fixture.h"
+
+namespace muster::controller {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using testing::Contains;
+using testing::HasSubstr;
+
+void add_unknown(google::protobuf::Message& message) { message.GetReflection()->MutableUnknownFields(&message)->AddVarint(100, 1); }
+bool has_unknown(google::protobuf::Message& message) {
+  const std::size_t size = message.ByteSizeLong();
+  message.DiscardUnknownFields();
+  return message.ByteSizeLong() != size;
+}
+
+// An agent one release newer said what this controller has no name for. It was kept in the journal, which no later start could read.
+TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
+  v1::Hello hello = HandAgent::hello(1);
+  add_unknown(*hello.mutable_inventory());
+  add_unknown(*hello.mutable_inventory()->mutable_devices(0));
+  {
+    HandAgent agent(address_);
+    ASSERT_TRUE(agent.connect(hello));
+    submit(command("one", 1));
+    v1::Fact fact;
+    fact.set_job_id("one");
+    fact.set_attempt(1);
+    fact.mutable_started()->add_pids(42);
+    fact.mutable_started()->mutable_resolved()->add_programs("/bin/true");
+    add_unknown(*fact.mutable_started()->mutable_resolved());
+    add_unknown(*fact.mutable_started());
+    agent.say(fact);
+    ASSERT_TRUE(agent.acknowledged());
+  }
+  auto [inventory, resolved] = seen([](const View& view) {
+    return std::pair(view.ledger.nodes.at(NodeName("n1")).inventory, view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).resolved);
+  });
+  EXPECT_FALSE(has_unknown(inventory));
+  EXPECT_EQ(inventory.devices_size(), 1);
+  EXPECT_FALSE(has_unknown(resolved));
+  EXPECT_EQ(resolved.programs_size(), 1);
+
+  ASSERT_NO_THROW(restart());
+  HandAgent again(address_);
+  const JournalIndex before = controller_->shell->durable();
+  ASSERT_TRUE(again.connect(hello));
+  EXPECT_EQ(controller_->shell->durable(), before) << "nothing of the node has changed, and nothing is registered anew";
+}
+
+// Declared dead while its connection had stalled, a node stayed connected and dead: only a Hello takes a node back, and its agent had no reason to say one.
+TEST_F(HubTest, TheStreamOfANodeDeclaredDeadIsEnded) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
+  EXPECT_THAT(decided(core::DeclareNodeDead{.node = NodeName("n1"), .reason = "test"}), HasSubstr("was heard just now"));
+  clock_.advance(std::chrono::hours(1));
+  EXPECT_EQ(decided(core::DeclareNodeDead{.node = NodeName("n1"), .reason = "test"}), "");
+  const grpc::Status status = agent.status();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(status.error_message(), "agent stream of node 'n1': the node was declared dead; connecting again takes it back");
+  EXPECT_FALSE(seen([](const View& view) { return core::is_connected(view.presence, NodeName("n1")); }));
+
+  HandAgent again(address_);
+  ASSERT_TRUE(again.connect(HandAgent::hello(1)));
+  EXPECT_FALSE(seen([](const View& view) { return view.ledger.nodes.at(NodeName("n1")).dead; }));
+  submit(command("one", 1));
+  EXPECT_TRUE(again.order("one", v1::Order::kRun)) << "it is placed on again";
+}
+
+// Two attempts whose command lines together are longer than a message: the stream broke at its Orders, at every connection.
+TEST_F(HubTest, LaunchesThatDoNotFitOneMessageTogetherAllArrive) {
+  const auto wide = [](const std::string& name) {
+    v1::JobSpec spec = command(name, 8);
+    for (int i = 0; i < 9; ++i) spec.mutable_launch()->add_run(std::string(120'000, 'x'));
+    return spec;
+  };
+  submit(wide("one"));
+  submit(wide("two"));
+  v1::Order first;
+  {
+    HandAgent agent(address_);
+    ASSERT_TRUE(agent.connect(HandAgent::hello(16)));
+    const auto one = agent.order("one", v1::Order::kRun);
+    ASSERT_TRUE(one);
+    EXPECT_EQ(one->run().ranks_size(), 8);
+    EXPECT_TRUE(agent.order("two", v1::Order::kRun));
+    first = *one;
+    // Stopped by a message that has no launch in it.
+    EXPECT_EQ(decided(core::CancelJob{.job = JobId("two"), .reason = ""}), "");
+    const auto stop = agent.orders();
+    ASSERT_TRUE(stop);
+    ASSERT_EQ(stop->orders_size(), 1);
+    EXPECT_TRUE(stop->orders(0).has_stop());
+    EXPECT_EQ(stop->orders(0).job_id(), "two");
+  }
+  // On another stream, and from another life of the controller, it is the same launch, and the stop is in front of it.
+  restart();
+  HandAgent again(address_);
+  ASSERT_TRUE(again.connect(HandAgent::hello(16)));
+  const auto stop = again.orders();
+  ASSERT_TRUE(stop);
+  ASSERT_EQ(stop->orders_size(), 1);
+  EXPECT_TRUE(stop->orders(0).has_stop());
+  const auto one = again.order("one", v1::Order::kRun);
+  ASSERT_TRUE(one);
+  EXPECT_TRUE(MessageDifferencer::Equals(first, *one));
+}
+
+TEST_F(HubTest, WhatItsHelloHoldsIsNotOrderedAgain) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(2)));
+  submit(command("one", 1));
+  ASSERT_TRUE(agent.order("one", v1::Order::kRun));
+  v1::Hello hello = HandAgent::hello(2);
+  hello.add_held()->set_job_id("one");
+  hello.mutable_held(0)->set_attempt(1);
+  HandAgent again(address_);
+  ASSERT_TRUE(again.connect(hello));
+  const auto nothing = again.orders();
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(nothing->orders_size(), 0) << nothing->DebugString();
+  submit(command("two", 1));
+  const auto two = again.orders();
+  ASSERT_TRUE(two);
+  ASSERT_EQ(two->orders_size(), 1);
+  EXPECT_EQ(two->orders(0).job_id(), "two");
+  EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), "");
+  EXPECT_TRUE(again.order("one", v1::Order::kStop)) << "it is stopped all the same";
+}
+
+// What cannot be launched was a line in the controller's log and, a minute later, "did not start its part within 1m".
+TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
+  v1::JobSpec spec = command("one", 1);
+  spec.mutable_launch()->add_run("${env:NOWHERE}");
+  submit(spec);
+  ASSERT_TRUE(agent.order("one", v1::Order::kStop));
+  const auto lines = seen([](const View& view) { return core::explain(view.ledger, view.presence, view.ledger.jobs.at(JobId("one")), view.now, view.limits); });
+  EXPECT_THAT(lines, Contains(HasSubstr("node 'n1' could not start its part: planning job 'one' attempt 1: launch.run[1]: '${env:NOWHERE}' has no value")));
+  v1::Fact fact;
+  fact.set_job_id("one");
+  fact.set_attempt(1);
+  fact.mutable_swept()->set_reason("never started");
+  agent.say(fact);
+  ASSERT_TRUE(agent.acknowledged());
+  const auto [phase, verdict] = seen([](const View& view) {
+    const core::JobRecord& job = view.ledger.jobs.at(JobId("one"));
+    return std::pair(job.phase, job.verdict);
+  });
+  EXPECT_EQ(phase, core::JobPhase::Failed);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->cls, core::FailureClass::Launch);
+  EXPECT_THAT(verdict->reason, HasSubstr("'${env:NOWHERE}' has no value"));
+}
+
+// Of a journal from before the bound at submission.
+TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(17)));
+  v1::JobSpec spec = command("one", 16);
+  for (int i = 0; i < 9; ++i) spec.mutable_launch()->add_run(std::string(120'000, 'x'));
+  submit(spec);
+  ASSERT_TRUE(agent.order("one", v1::Order::kStop));
+  EXPECT_THAT(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).attempts.at(0).broke_cause; }), HasSubstr("more than can be sent"));
+  submit(command("two", 1));
+  EXPECT_TRUE(agent.order("two", v1::Order::kRun));
+}
+
+}  // namespace
+}  // namespace muster::controller
