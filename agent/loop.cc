@@ -12,7 +12,8 @@ using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
 constexpr Duration kEvidenceBound = milliseconds(5);          // a bad exit's fact waits no longer for what its log says
-constexpr Duration kSuccessBound = std::chrono::seconds(10);  // a good one's, when success is looked for in logs or files: it decides the job
+constexpr Duration kUnreadBound = std::chrono::seconds(10);   // a good one's, without a byte read, when success is looked for: it decides the job
+constexpr Duration kLastLookBound = std::chrono::seconds(2);  // a sweep's fact waits no longer for the last look at the checkpoints
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }
@@ -60,9 +61,10 @@ Result<void> Agent::open() {
                                    if (stopped_) return;
                                    host_->note_rank_end(run, rank.value, end.evidence, end.success_seen);
                                    run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
-                                   if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = BootTime{};
+                                   if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = ExitWait();
                                  },
                              .on_shard_finished = [this](const RunKey&) { pulse_soon(); },
+                             .on_last_look = [this](const RunKey& run) { last_look(run); },
                              .on_trouble = [](const std::string& text) { log::warn(text); }});
   if (!watch) return fail(std::move(watch).error());
   watch_ = std::move(*watch);
@@ -139,22 +141,26 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty();
   const BootTime now = options_.clock->now().boot;
   for (const auto& [rank, exit] : seen.exits) {
-    if (watched.asked.contains(rank)) continue;
+    if (const auto asked = watched.asked.find(rank); asked != watched.asked.end()) {
+      if (asked->second.until() <= now && watched.added && !host_->rank_end_known(run, rank)) asked->second.look(now, watch_->bytes_read(run));
+      continue;
+    }
     const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;
     const bool known = host_->rank_end_known(run, rank);
-    Duration wait{};
+    ExitWait& wait = watched.asked[rank];
     if (!known && watched.added) {
       if (failed) {
-        wait = kEvidenceBound;
+        wait = ExitWait::at_most(now, kEvidenceBound);
       } else if (success_wanted && !exit.stop_requested) {
-        wait = kSuccessBound;
+        wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
       }
     }
-    watched.asked[rank] = wait == Duration::zero() ? BootTime{} : now + wait;
     if (watched.added) watch_->rank_ended(run, RankNo(rank), failed);
   }
   if (seen.swept && watched.added && !watched.swept_told) {
     watched.swept_told = true;
+    const bool checkpoints = !order->watching().save_dir().empty() && !order->watching().layout().empty() && order->watching().layout() != "none";
+    if (checkpoints) watched.swept_waits = now + kLastLookBound;
     watch_->run_swept(run);
   }
 }
@@ -165,12 +171,26 @@ bool Agent::ready(const RunKey& run, const v1::RankExited& exited) const {
   if (watched == watched_.end()) return true;
   const auto asked = watched->second.asked.find(exited.rank());
   if (asked == watched->second.asked.end()) return true;
-  return asked->second <= options_.clock->now().boot || host_->rank_end_known(run, exited.rank());
+  return asked->second.until() <= options_.clock->now().boot || host_->rank_end_known(run, exited.rank());
+}
+
+// What the run has saved last goes first, then its sweep: the next attempt is placed by what is known then.
+void Agent::last_look(const RunKey& run) {
+  const auto watched = watched_.find(run);
+  if (stopped_ || watched == watched_.end()) return;
+  watched->second.swept_waits = {};
+  pulse();
+  run_changed(run);
+}
+
+bool Agent::looked(const RunKey& run) const {
+  const auto watched = watched_.find(run);
+  return watched == watched_.end() || watched->second.swept_waits <= options_.clock->now().boot;
 }
 
 void Agent::gather(const RunKey& run, const RunSeen& seen) {
   if (!link_ || !link_->up()) return;
-  const bool urgent = outbox_.gather(run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); });
+  const bool urgent = outbox_.gather(run, facts_of(run, seen), [&](const v1::RankExited& exited) { return ready(run, exited); }, looked(run));
   if (urgent) {
     flush();
   } else if (!outbox_.empty() && !gathering_) {
@@ -190,14 +210,18 @@ void Agent::arm_evidence_timer() {
   std::optional<BootTime> next;
   const BootTime now = options_.clock->now().boot;
   for (const auto& [run, watched] : watched_) {
-    for (const auto& [rank, until] : watched.asked) {
-      if (until > now && !host_->rank_end_known(run, rank)) next = std::min(next.value_or(until), until);
+    const auto consider = [&](BootTime until) {
+      if (until > now) next = std::min(next.value_or(until), until);
+    };
+    for (const auto& [rank, wait] : watched.asked) {
+      if (!host_->rank_end_known(run, rank)) consider(wait.until());
     }
+    consider(watched.swept_waits);
   }
   if (!next) return evidence_timer_.cancel();
   evidence_timer_.arm(*next - now, [this] {
     for (const auto& [run, watched] : watched_) {
-      if (!watched.asked.empty()) dirty_.insert(run);
+      if (!watched.asked.empty() || watched.swept_waits != BootTime{}) dirty_.insert(run);
     }
     turn();
   });

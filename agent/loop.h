@@ -5,8 +5,9 @@
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
 //   stop:   link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
-// Bounds: a bad exit waits at most 5 ms for its evidence, a good one whose success is looked for in files at most 10 s. Nothing polls: the pulse
-// is the only timer of an idle agent, and a retry timer runs only while an action is outstanding.
+// Bounds: a bad exit waits at most 5 ms for its evidence, a good one whose success is looked for in files until 10 s go by in which nothing of the run's logs
+// was read, a sweep at most 2 s for the last look at the run's checkpoints. Nothing polls: the pulse is the only timer of an idle agent, and a retry timer runs
+// only while an action is outstanding.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 
+#include "agent/exit_wait.h"
 #include "agent/host/host.h"
 #include "agent/host/state_dir.h"
 #include "agent/link/link.h"
@@ -55,7 +57,8 @@ class Agent {
     bool added = false;    // the watch took it
     bool refused = false;  // it never will
     bool swept_told = false;
-    std::map<std::uint32_t, BootTime> asked;  // ranks whose logs are being read to their end -> until when their facts wait
+    std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
+    BootTime swept_waits{};                   // until then, for the last look at the checkpoints
   };
 
   Result<void> open();
@@ -66,7 +69,9 @@ class Agent {
   void run_changed(const RunKey& run);
   void turn();
   void tell_watch(const RunKey& run, const RunSeen& seen);
+  void last_look(const RunKey& run);
   void gather(const RunKey& run, const RunSeen& seen);
+  [[nodiscard]] bool looked(const RunKey& run) const;
   [[nodiscard]] bool ready(const RunKey& run, const v1::RankExited& exited) const;
   void arm_evidence_timer();
   void flush();
@@ -79,6 +84,7 @@ class Agent {
   void on_orders(v1::Orders orders);
   void on_fact_ack(const v1::FactAck& ack);
   void on_pulse_ack(const v1::PulseAck& ack);
+  void on_down();
   bool on_refused(const Error& error);
   void pulse();
   void pulse_soon();
@@ -105,7 +111,8 @@ class Agent {
   bool starting_up_ = true;
   bool welcomed_once_ = false;
   bool stopped_ = false;
-  std::string refused_orders_;  // said once a cause
+  std::string refused_orders_;    // said once a cause
+  std::set<RunKey> unsupported_;  // told to this controller
 
   Duration pulse_interval_ = std::chrono::seconds(1);
   struct PulseSent {
@@ -120,7 +127,7 @@ class Agent {
   async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_;
 
   std::mutex log_hello_mutex_;
-  std::optional<v1::LogHello> log_hello_;  // for log push's thread
+  std::optional<v1::LogHello> log_hello_;  // for log push's thread; nothing while the control stream is down
 };
 
 }  // namespace muster::agent

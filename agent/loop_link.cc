@@ -25,7 +25,7 @@ void Agent::start_link() {
                                               .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
                                               .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
                                               .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
-                                              .on_down = [this] { pulse_timer_.cancel(); },
+                                              .on_down = [this] { on_down(); },
                                               .on_refused = [this](const Error& error) { return on_refused(error); }});
   link_->start();
 }
@@ -106,14 +106,22 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   }
   if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero()) pulse_interval_ = interval;
   refused_orders_.clear();
+  unsupported_.clear();
   pulses_sent_.clear();
   readings_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
+  pulse();  // before the facts: a sweep among them must not come before the checkpoints that its run left
   for (const auto& [run, seen] : host_->seen()) gather(run, seen);
   flush();
-  pulse();
   return {};
+}
+
+// Log push waits with the control stream, instead of knocking at the same closed door as often again.
+void Agent::on_down() {
+  pulse_timer_.cancel();
+  const std::lock_guard lock(log_hello_mutex_);
+  log_hello_.reset();
 }
 
 bool Agent::on_refused(const Error& error) {
@@ -142,6 +150,16 @@ void Agent::on_orders(v1::Orders orders) {
     store_identity(true);
   }
   orders_ = std::move(orders);
+  for (const RunKey& run : unsupported(*orders_)) {
+    if (!unsupported_.insert(run).second) continue;
+    v1::Unsupported told;
+    told.set_job_id(run.first.str());
+    told.set_attempt(run.second.value);
+    told.set_text("an order of a kind that agent " + options_.version + " does not know");
+    log::error("leaving an order alone: it is of a kind that this agent does not know; upgrade the agent",
+               {{"job", told.job_id()}, {"attempt", told.attempt()}});
+    link_->send_unsupported(std::move(told));
+  }
   reconcile_now();
 }
 

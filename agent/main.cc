@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/probe/inventory.h"
+#include "common/io/descriptor_limit.h"
 #include "common/log/log.h"
 
 namespace {
@@ -38,14 +40,16 @@ Result<int> run(const agent::CommandLine& line) {
   }
   auto inventory = agent::probe_inventory({.devices = line.devices, .address = line.address, .controller = controller, .labels = line.labels});
   if (!inventory) return fail(std::move(inventory).error());
-  auto cgroup = agent::choose_cgroup_base(line.cgroup, line.name);
+  auto cgroup = agent::choose_cgroup_base(line.cgroup, line.name, state->identity().instance);
   if (!cgroup) return fail(std::move(cgroup).error());
   log::info(cgroup->note);
 
+  const char* own_path = std::getenv("PATH");
   agent::AgentOptions options{.host = {.layout = state->layout(),
                                        .self = {.instance = state->identity().instance, .boot_id = *boot},
                                        .node = line.name,
                                        .worker = line.worker,
+                                       .path = own_path == nullptr ? "" : own_path,
                                        .cgroup_base = cgroup->base,
                                        .min_free_bytes = line.min_free_bytes},
                               .inventory = *inventory,
@@ -77,7 +81,6 @@ Result<int> run(const agent::CommandLine& line) {
   }
   agent.stop();
   loop.stop();
-  if (cgroup->base) ::rmdir(cgroup->base->c_str());  // as empty as it was found, if no run is left
   return result;
 }
 
@@ -85,6 +88,7 @@ Result<int> run(const agent::CommandLine& line) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
+  io::raise_descriptor_limit();
   auto line = agent::parse_command_line(argc, argv);
   if (!line) {
     std::fprintf(stderr, "muster-agent: %s\n", line.error().message.c_str());

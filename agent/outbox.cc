@@ -13,7 +13,7 @@ void Outbox::reconnected() {
 
 void Outbox::forget(const RunKey& run) { told_.erase(run); }
 
-bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready) {
+bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready, bool looked) {
   std::set<Kind>& told = told_[run];
   bool exits_wait = false;
   for (const v1::Fact& fact : facts) {
@@ -23,7 +23,7 @@ bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const
       exits_wait = true;
       continue;
     }
-    if (fact.has_swept() && exits_wait) continue;
+    if (fact.has_swept() && (exits_wait || !looked)) continue;
     told.insert(kind);
     *gathered_.add_facts() = fact;
     if (!fact.has_exited() || is_bad_exit(fact.exited())) urgent_ = true;

@@ -1,7 +1,8 @@
 // Which facts this connection has been told, and in what order the rest may go. Pure values; owned by the agent's loop.
 //
-// Rules: after a reconnect everything is told again. An exit may wait a moment for its evidence (`ready`); a sweep waits for its run's exits, nothing else
-// waits for anything. A bad exit, a start and a sweep go at once; exits that muster asked for, or that are well, may be gathered for a few milliseconds.
+// Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a sweep waits for its run's exits, and for the last look at
+// its checkpoints (`looked`); nothing else waits for anything. A bad exit, a start and a sweep go at once; exits that muster asked for, or that are well, may
+// be gathered for a few milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ class Outbox {
   void forget(const RunKey& run);
 
   // Takes up what is new and ready among all facts of the run, oldest first. True: something that must not wait is among what is gathered.
-  bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready);
+  bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready, bool looked = true);
   [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
   // What was gathered, with its sequence number.
   v1::Facts take();

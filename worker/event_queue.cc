@@ -12,7 +12,13 @@ constexpr std::uint64_t kBytesARun = 4096;
 Result<EventQueue> EventQueue::open(const rundir::RunLayout& run, const BootId& boot, const Clock& clock) {
   auto writer = rundir::EventWriter::open(run.events());
   if (!writer) return fail(std::move(writer.error()));
-  return EventQueue(std::move(*writer), boot, clock);
+  EventQueue queue(std::move(*writer), rundir::Bell::open(run), boot, clock);
+  queue.ring();
+  return queue;
+}
+
+void EventQueue::ring() const {
+  if (bell_) bell_->ring();
 }
 
 rundir::v1::Event& EventQueue::add() {
@@ -30,6 +36,7 @@ bool EventQueue::flush() {
   }
   waiting_.clear();
   trouble_.reset();
+  ring();
   return true;
 }
 

@@ -1,5 +1,6 @@
 // Events on their way to the run directory, in order. What cannot be written (disk full) stays here and is tried again: as long as the
-// worker lives no exit is lost, and nothing is ever written out of order. The worker is single-threaded.
+// worker lives no exit is lost, and nothing is ever written out of order. Rings the run's bell after each write, and once when it is opened:
+// by then the claim stands. The worker is single-threaded.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
+#include "common/rundir/bell.h"
 #include "common/rundir/event_log.h"
 
 namespace muster::worker {
@@ -25,8 +27,11 @@ class EventQueue {
   void reserve(std::size_t ranks);
 
  private:
-  EventQueue(rundir::EventWriter writer, BootId boot, const Clock& clock) : writer_(std::move(writer)), boot_(std::move(boot)), clock_(&clock) {}
+  EventQueue(rundir::EventWriter writer, std::optional<rundir::Bell> bell, BootId boot, const Clock& clock)
+      : writer_(std::move(writer)), bell_(std::move(bell)), boot_(std::move(boot)), clock_(&clock) {}
+  void ring() const;
   rundir::EventWriter writer_;
+  std::optional<rundir::Bell> bell_;
   BootId boot_;
   const Clock* clock_;
   std::vector<rundir::v1::Event> waiting_;

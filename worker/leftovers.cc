@@ -45,7 +45,7 @@ bool has_children() {
 
 }  // namespace
 
-Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup) {
+Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cgroup, std::uint64_t since) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting to sweep", errno);
@@ -53,7 +53,7 @@ Result<Leftovers> Leftovers::start(std::string cookie, const process::Cgroup* cg
   if (cgroup != nullptr) {
     if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched) return fail(std::move(watched.error()));
   }
-  return Leftovers(std::move(cookie), cgroup, std::move(epoll), std::move(timer));
+  return Leftovers(std::move(cookie), cgroup, since, std::move(epoll), std::move(timer));
 }
 
 void Leftovers::look_again_soon() {
@@ -86,9 +86,9 @@ Result<bool> Leftovers::step() {
   std::uint64_t ticks = 0;
   (void)!::read(timer_.get(), &ticks, sizeof ticks);
   if (kill_children()) return false;
-  if (cgroup_ != nullptr) return cgroup_empty();
+  if (cgroup_ != nullptr && !cgroup_->gone()) return cgroup_empty();
   if (!sweep_) {
-    auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_);
+    auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_, since_);
     if (!sweep) return fail(std::move(sweep.error()));
     sweep_.emplace(std::move(*sweep));
     if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched) return fail(std::move(watched.error()));

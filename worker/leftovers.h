@@ -2,7 +2,8 @@
 // nothing is left, before the worker says "swept":
 //   1. descendants: the worker is their subreaper, so each of them becomes its child in the end; none is left when waitid says ECHILD.
 //      This finds also what has emptied its environment.
-//   2. where the attempt has a cgroup: the cgroup is empty. Else: no process carries the cookie (something that a rank asked a daemon to start).
+//   2. where the attempt has a cgroup: the cgroup is empty. Else, and when somebody has removed the cgroup: no process carries the cookie (something
+//      that a rank asked a daemon to start).
 // step() is called again after each SIGCHLD (children reaped first) and whenever fd() is readable. Never blocks; never gives up.
 #pragma once
 
@@ -22,20 +23,22 @@ namespace muster::worker {
 
 class Leftovers {
  public:
-  static Result<Leftovers> start(std::string cookie, const process::Cgroup* cgroup);
+  // `since`: start time of the worker, before which nobody carries the cookie.
+  static Result<Leftovers> start(std::string cookie, const process::Cgroup* cgroup, std::uint64_t since);
   // True: nothing is left.
   Result<bool> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
   [[nodiscard]] std::uint32_t killed() const { return static_cast<std::uint32_t>(killed_.size()) + (sweep_ ? sweep_->killed() : 0); }
 
  private:
-  Leftovers(std::string cookie, const process::Cgroup* cgroup, io::UniqueFd epoll, io::UniqueFd timer)
-      : cookie_(std::move(cookie)), cgroup_(cgroup), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
+  Leftovers(std::string cookie, const process::Cgroup* cgroup, std::uint64_t since, io::UniqueFd epoll, io::UniqueFd timer)
+      : cookie_(std::move(cookie)), cgroup_(cgroup), since_(since), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
   bool kill_children();  // true: there were some
   Result<bool> cgroup_empty();
   void look_again_soon();
   std::string cookie_;
   const process::Cgroup* cgroup_;
+  std::uint64_t since_;
   io::UniqueFd epoll_;
   io::UniqueFd timer_;
   std::optional<process::CookieSweep> sweep_;

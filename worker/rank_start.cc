@@ -58,6 +58,9 @@ void die_with_worker(pid_t worker) {
   if (::getppid() != worker) ::_exit(kStartFailedStatus);
 }
 
+// A cgroup that was removed meanwhile stops no start: the supervisor sees that too, and what the ranks leave behind is found by its environment.
+int join(int cgroup_procs_fd) { return ::write(cgroup_procs_fd, "0", 1) < 0 && errno != ENODEV ? errno : 0; }
+
 // A fork whose child begins in the cgroup; -1 where that cannot be done (before Linux 5.7, a seccomp filter, no right to), which a fork and
 // joining the group then find out again with the error to report. Past glibc's fork: sound because the worker has one thread.
 pid_t fork_into_cgroup(int cgroup_dir_fd) {
@@ -83,7 +86,7 @@ pid_t fork_into_cgroup(int cgroup_dir_fd) {
   };
   die_with_worker(context.worker);
   check(StartStage::Session, ::setsid() < 0 ? errno : 0);
-  if (context.cgroup_procs_fd >= 0 && !in_cgroup) check(StartStage::Cgroup, ::write(context.cgroup_procs_fd, "0", 1) < 0 ? errno : 0);
+  if (context.cgroup_procs_fd >= 0 && !in_cgroup) check(StartStage::Cgroup, join(context.cgroup_procs_fd));
   check(StartStage::Log, open_log(context, rank.log()));
   check(StartStage::User, become_user(*context.launch));
   die_with_worker(context.worker);
@@ -96,6 +99,8 @@ pid_t fork_into_cgroup(int cgroup_dir_fd) {
   argv.push_back(nullptr);
   auto environment = environment_of(*context.launch, rank, context.cookie);
   environment.push_back(nullptr);
+
+  if (context.nofile) (void)::setrlimit(RLIMIT_NOFILE, &*context.nofile);  // within what the worker may: cannot fail
 
   // Last, so that a stop that came meanwhile ends the child here and not in the rank's program. Dispositions are all default in the worker.
   sigset_t none;

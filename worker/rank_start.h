@@ -4,9 +4,11 @@
 // a vfork forbids; and a rank whose file system hangs in chdir or exec cannot hang the worker (measured: docs/run-directory.md).
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +32,9 @@ struct StartContext {
   pid_t worker = 0;
   int null_fd = -1;
   int report_fd = -1;
-  int cgroup_dir_fd = -1;    // -1: none
-  int cgroup_procs_fd = -1;  // with it, for kernels that cannot make a child in a group
+  std::optional<rlimit> nofile;  // none: as the worker's
+  int cgroup_dir_fd = -1;        // -1: none
+  int cgroup_procs_fd = -1;      // with it, for kernels that cannot make a child in a group
 };
 
 // Common environment, the rank's over it, the cookie over both; of a name that comes twice the later one. Pointers into `launch` and `cookie`.

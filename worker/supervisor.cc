@@ -45,7 +45,7 @@ Supervisor::Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, co
 Result<void> Supervisor::run() {
   if (auto opened = open_descriptors(); !opened) return opened;
   if (take_launch()) {
-    apply_limits(launch_, complaints_);
+    limits_ = apply_limits(launch_, complaints_);
     join_cgroup();
     start_ranks();
   }
@@ -131,6 +131,7 @@ void Supervisor::start_ranks() {
                              .worker = ::getpid(),
                              .null_fd = null_.get(),
                              .report_fd = write_end.get(),
+                             .nofile = limits_.nofile,
                              .cgroup_dir_fd = cgroup_ ? cgroup_->dir_fd() : -1,
                              .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
   std::optional<std::pair<std::uint32_t, Error>> failure;
@@ -154,6 +155,11 @@ void Supervisor::start_ranks() {
   flush();
   if (auto watched = watch(reports_.get()); !watched) complaints_.say(watched.error().message);
   if (failure) refuse(failure->first, EAGAIN, failure->second.message);
+  if (cgroup_ && cgroup_->gone()) {
+    complaints_.say("starting in cgroup '" + launch_.cgroup() +
+                    "': it was removed meanwhile; going on without it: what ranks leave behind is found by its environment");
+    cgroup_.reset();
+  }
 }
 
 void Supervisor::loop() {
@@ -283,7 +289,8 @@ void Supervisor::advance() {
   if (phase_ != Phase::Sweeping) {
     phase_ = Phase::Sweeping;
     kill_at_.reset();
-    auto leftovers = Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr);
+    const auto own = process::self();
+    auto leftovers = own ? Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr, own->start_time) : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
       phase_ = Phase::Stopping;  // again, when the timer rings
@@ -309,8 +316,8 @@ void Supervisor::sweep() {
   }
   events_.add().mutable_swept()->set_killed(leftovers_->killed());
   phase_ = Phase::Swept;
-  if (cgroup_) {
-    if (auto removed = cgroup_->remove(); !removed) complaints_.say(removed.error().message);
+  if (!launch_.cgroup().empty()) {
+    if (auto removed = process::remove_run_group(launch_.cgroup()); !removed) complaints_.say(removed.error().message);
   }
 }
 

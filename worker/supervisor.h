@@ -26,6 +26,7 @@
 #include "worker/complaints.h"
 #include "worker/event_queue.h"
 #include "worker/leftovers.h"
+#include "worker/limits.h"
 #include "worker/rank_start.h"
 
 namespace muster::worker {
@@ -74,6 +75,7 @@ class Supervisor {
   const Clock& clock_;
   Complaints complaints_;
   rundir::v1::Launch launch_;
+  RankLimits limits_;
 
   io::UniqueFd epoll_;
   io::UniqueFd signals_;

@@ -25,6 +25,7 @@ v1::Fact started_fact(const RunKey& run, const RunSeen& seen) {
     started->add_pids(pid == seen.pids.end() ? 0 : pid->second);
   }
   started->set_worker_pid(seen.worker_pid);
+  *started->mutable_resolved() = seen.resolved;
   return fact;
 }
 
@@ -73,10 +74,11 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     fact.mutable_first_step()->set_step(*seen.first_step);
     facts.push_back(std::move(fact));
   }
-  // Equal times keep rank order: the same directory always gives the same facts in the same order.
+  // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep rank order: the same directory always gives the same facts
+  // in the same order.
   std::vector<const ExitSeen*> exits;
   for (const auto& [rank, exit] : seen.exits) exits.push_back(&exit);
-  std::ranges::stable_sort(exits, {}, [](const ExitSeen* exit) { return exit->at; });
+  std::ranges::stable_sort(exits, {}, [](const ExitSeen* exit) { return std::pair(exit->boot, exit->at); });
   for (const ExitSeen* exit : exits) facts.push_back(exited_fact(run, *exit));
   if (seen.swept) {
     if (!seen.refused) {

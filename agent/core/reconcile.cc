@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace muster::agent {
 namespace {
 
@@ -76,12 +78,20 @@ std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const
       // Never under a living worker: its last words would go to a removed directory.
       if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned) return ForgetRun{.run = run};
       return std::nullopt;
-    case v1::Order::WANT_NOT_SET: return std::nullopt;
+    case v1::Order::WANT_NOT_SET: return std::nullopt;  // unsupported() tells
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+std::vector<RunKey> unsupported(const v1::Orders& orders) {
+  std::set<RunKey> unknown;
+  for (const v1::Order& order : orders.orders()) {
+    if (order.want_case() == v1::Order::WANT_NOT_SET) unknown.insert(key_of(order));
+  }
+  return {unknown.begin(), unknown.end()};
+}
 
 std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up) {
   std::map<RunKey, const v1::Order*> ordered;

@@ -39,6 +39,7 @@ struct ExitSeen {
   bool stop_requested = false;
   bool oom = false;
   WallTime at{};
+  BootTime boot{};            // the same moment; tells which came first, also when somebody sets the clock in between
   std::string evidence;       // the agent's own mark: what agent/watch found in the rank's log
   bool success_seen = false;  // the agent's own mark
 };
@@ -51,6 +52,7 @@ struct RunSeen {
   std::uint64_t worker_pid = 0;
   std::vector<std::uint32_t> ranks;  // of the launch
   std::map<std::uint32_t, std::uint64_t> pids;
+  v1::NodeResolved resolved;  // of the launch: what this node added to the order
   bool started = false;
   WallTime started_at{};
   std::optional<std::string> start_failed;  // worker could not exec
@@ -103,6 +105,9 @@ using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept
 // `starting_up`: true for the first call of this life: a directory without claim may have a worker of the last life on its way; it is claimed
 // by the agent first (RefuseRun), and only if the worker was quicker it is adopted.
 std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up);
+
+// Attempts of whose orders this agent does not know the kind, each once. reconcile() leaves what there is of them alone, and starts none of the others.
+std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled in by agent/watch later.
 // A rank without an exit record in a swept directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always

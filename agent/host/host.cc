@@ -1,12 +1,10 @@
 #include "agent/host/host.h"
 
 #include <fmt/format.h>
-#include <sys/inotify.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 
 #include "agent/host/host_impl.h"
 #include "common/io/file.h"
@@ -20,10 +18,6 @@ Host::~Host() { close(); }
 
 Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options, HostCallbacks callbacks) {
   auto impl = std::make_unique<Impl>(loop, std::move(options), std::move(callbacks));
-  impl->inotify.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!impl->inotify) {
-    return fail_errno("watching run directories: making an inotify instance (fs.inotify.max_user_instances may be used up)", errno);
-  }
   impl->remove_leftovers();
   auto found = rundir::list_runs(impl->options.layout);
   if (!found) return fail(std::move(found).error().in("reading the run directories"));
@@ -31,15 +25,16 @@ Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
     const RunKey key{run.job, run.attempt};
     impl->refresh(key, impl->add(key), false);
   }
-  impl->inotify_ready = std::make_unique<async::Readable>(loop, "inotify", impl->inotify.get(), [raw = impl.get()] { raw->read_inotify(); });
+  impl->remove_stale_groups();
   return std::unique_ptr<Host>(new Host(std::move(impl)));
 }
 
 void Host::close() {
   if (!impl_ || impl_->closed) return;
   impl_->closed = true;
-  impl_->inotify_ready.reset();
+  impl_->look_timer.cancel();
   impl_->entries.clear();
+  impl_->leaving.clear();
   impl_->disposal.stop();
 }
 
@@ -106,50 +101,41 @@ Host::Entry* Host::Impl::find(const RunKey& run) const {
 
 Host::Entry& Host::Impl::add(const RunKey& run) {
   auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)), options.self.boot_id, all_seen[run]);
-  watch_directory(run, *entry);
+  listen(run, *entry);
   return *(entries[run] = std::move(entry));
 }
 
-// Before the first look, so that nothing falls between look and watch.
-void Host::Impl::watch_directory(const RunKey& run, Entry& entry) {
-  if (entry.watch >= 0) return;
-  entry.watch = ::inotify_add_watch(inotify.get(), entry.view.layout().root().c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-  if (entry.watch >= 0) {
-    watches[entry.watch] = run;
-  } else if (errno != ENOENT) {
-    trouble(fmt::format("watching run '{}.{}': {}; its exits are only seen when its worker ends (fs.inotify.max_user_watches may be used up)", run.first.str(),
-                        run.second.value, std::generic_category().message(errno)));
-  }
+// Before the first look, so that nothing falls between look and bell.
+void Host::Impl::listen(const RunKey& run, Entry& entry) {
+  entry.bell = rundir::Bell::open(entry.view.layout());
+  if (!entry.bell) return;
+  entry.bell_ready = std::make_unique<async::Readable>(loop, "bell", entry.bell->fd(), [this, run] {
+    Entry* rung = find(run);
+    if (rung == nullptr) return;
+    rung->bell->hush();
+    refresh(run, *rung, true);
+  });
 }
 
-void Host::Impl::read_inotify() {
-  alignas(inotify_event) std::array<char, 16 << 10> buffer;
-  std::set<RunKey> touched;
-  for (;;) {
-    const ssize_t size = ::read(inotify.get(), buffer.data(), buffer.size());
-    if (size <= 0) break;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
-      inotify_event event{};
-      std::memcpy(&event, buffer.data() + at, sizeof(event));
-      const char* name = event.len == 0 ? "" : buffer.data() + at + offsetof(inotify_event, name);
-      at += sizeof(event) + event.len;
-      if ((event.mask & IN_Q_OVERFLOW) != 0) {
-        for (const auto& [run, entry] : entries) touched.insert(run);
-      } else if (std::string_view(name) == "events" || std::string_view(name) == "claim") {  // the rest we write ourselves
-        if (const auto watch = watches.find(event.wd); watch != watches.end()) touched.insert(watch->second);
-      }
-    }
+// Runs that nobody rings for, as long as there is something to come of them, and those that could not be read.
+void Host::Impl::look() {
+  looking = false;
+  std::vector<RunKey> silent;
+  for (const auto& [run, entry] : entries) {
+    if (entry->look_again || (!entry->bell && !entry->over())) silent.push_back(run);
   }
-  for (const RunKey& run : touched) {
+  for (const RunKey& run : silent) {
     if (Entry* entry = find(run)) refresh(run, *entry, true);
   }
 }
 
 void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   auto changed = entry.view.refresh();
-  if (!changed) {
-    trouble(fmt::format("reading run '{}.{}': {}", run.first.str(), run.second.value, changed.error().message));
-    return;
+  if (!changed) return unread(run, entry, changed.error());
+  if (const auto& unknown = entry.view.worker_unknown()) {
+    unread(run, entry, *unknown);
+  } else {
+    entry.look_again = entry.unread_told = false;
   }
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
   if (damaged && !entry.damage_told) {
@@ -163,7 +149,30 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
     entry.worker_ready = std::make_unique<async::Readable>(loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
   }
   if (entry.lease_until == BootTime{}) adopt_lease(entry);
+  if (entry.over()) {
+    entry.bell_ready.reset();
+    entry.bell.reset();
+  } else if (!entry.bell) {
+    if (!std::exchange(look_told, true)) {
+      trouble(
+          fmt::format("listening to run '{}.{}': its directory has no bell (an older agent made it, or its file system has no FIFOs); it is looked at every "
+                      "{} ms instead",
+                      run.first.str(), run.second.value, std::chrono::duration_cast<std::chrono::milliseconds>(kLookApart).count()));
+    }
+    look_soon();
+  }
   if (*changed && tell && callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::look_soon() {
+  if (!std::exchange(looking, true)) look_timer.arm(kLookApart, [this] { look(); });
+}
+
+// Nothing is concluded from it: it is looked at again until it can be read.
+void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
+  entry.look_again = true;
+  if (!std::exchange(entry.unread_told, true)) trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value, error.message));
+  look_soon();
 }
 
 void Host::Impl::overlay(Entry& entry) {
@@ -195,6 +204,15 @@ void Host::Impl::child_ended(const RunKey& run) {
   // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can claim it any more.
   entry->view.set_spawned(false);
   refresh(run, *entry, true);
+}
+
+void Host::Impl::leave(std::unique_ptr<Entry> entry) {
+  Entry* one = entry.get();
+  one->child_ready = std::make_unique<async::Readable>(loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
+    reap(*one);
+    if (one->child == 0) std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
+  });
+  leaving.push_back(std::move(entry));
 }
 
 void Host::Impl::reap(Entry& entry) {
@@ -236,9 +254,10 @@ bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
   const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
   Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
   if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
-  const BootTime until = heard + grace;
-  // Rewriting gains nothing until a tenth of the grace has gone by; a short grace must not lose a quarter to that.
-  const Duration step = std::min(std::max<Duration>(std::chrono::seconds(1), grace / 10), grace / 4);
+  // Rewritten once in a step, a tenth of the grace or a quarter of a short one, and always a step longer than promised: at no moment are less than the whole
+  // grace from `heard` on the disk.
+  const Duration step = lease_step(grace);
+  const BootTime until = heard + grace + step;
   if (!at_start && until < entry.lease_until + step) return true;
   if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id); !written) {
     trouble(fmt::format("renewing the orphan grace of '{}': {}; its ranks are stopped when it runs out", entry.view.layout().root().string(),
@@ -253,6 +272,27 @@ void Host::Impl::remove_leftovers() {
   std::error_code error;
   for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end; at.increment(error)) {
     if (at->path().filename().string().starts_with(kGonePrefix)) dispose(at->path());
+  }
+}
+
+// Groups of runs that are over, or whose directory is gone: a worker or an agent was killed at its last step. What has processes in it stays.
+void Host::Impl::remove_stale_groups() {
+  if (!options.cgroup_base) return;
+  std::error_code ignored;
+  for (const auto& at : fs::directory_iterator(*options.cgroup_base, ignored)) {
+    const auto run = rundir::AgentLayout::parse_run_name(at.path().filename().string());
+    if (!run) continue;
+    const Entry* entry = find(*run);
+    if (entry == nullptr || entry->over()) (void)process::remove_run_group(at.path());
+  }
+  ::rmdir(options.cgroup_base->c_str());  // when it is empty
+}
+
+void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
+  const std::string path = entry.view.launch() == nullptr ? "" : entry.view.launch()->cgroup();
+  if (path.empty()) return;
+  if (auto removed = process::remove_run_group(path); !removed) {
+    trouble(fmt::format("sweeping run '{}.{}': {}", run.first.str(), run.second.value, removed.error().message));
   }
 }
 

@@ -1,7 +1,8 @@
-// The node's runs: every run directory of this agent, kept up to date by inotify and pidfds, and the hands that do what reconcile() asks. Owns the run
-// directories (all but what the worker writes), the workers it spawned until it reaps them, and the sweeps under way.
+// The node's runs: every run directory of this agent, kept up to date by bells (common/rundir/bell.h) and pidfds, and the hands that do what reconcile()
+// asks. Owns the run directories (all but what the worker writes), the workers it spawned until it reaps them, and the sweeps under way.
 //
-// Strand: every method and every callback on the loop it was opened with. No polling: a worker's exit record, claim or death wakes it.
+// Strand: every method and every callback on the loop it was opened with. No polling: a worker's exit record, claim or death wakes it. Only live runs without
+// a bell are looked at every kLookApart.
 // Promises: what seen() shows is on disk (or, when the disk refuses, in memory until it is: a refusal is never lost to a full disk in this life).
 // An action that the disk or the kernel refuses is told as trouble and is asked for again by the next reconcile().
 // Leaves to others: what to do (agent/core), what the logs say (agent/watch), telling the controller (agent/link).
@@ -25,12 +26,15 @@
 
 namespace muster::agent {
 
+inline constexpr Duration kLookApart = std::chrono::milliseconds(50);
+
 struct HostOptions {
   rundir::AgentLayout layout;
   Self self;
   NodeName node;
   ClusterId cluster;                                 // empty until joined: nothing is started before
   std::filesystem::path worker;                      // the muster-worker binary
+  std::string path;                                  // PATH of this agent, which ranks get unless the job sets its own
   std::optional<std::filesystem::path> cgroup_base;  // runs get a group below it
   std::set<std::uint32_t> devices;
   std::uint64_t min_free_bytes = 64ULL << 20U;
@@ -61,8 +65,8 @@ class Host {
   // Idempotent: what is under way or done already is not begun again.
   void perform(const Action& action);
 
-  // The controller was alive when the agent sent something at `heard`: every live run may go on for its grace from then. Files are rewritten only when
-  // it gains something.
+  // The controller was alive when the agent sent something at `heard`: every live run may go on for its grace from then, and for a tenth of it more (a quarter
+  // of a grace below 10 s at most): files are rewritten only when that much is gained.
   void renew_leases(BootTime heard);
 
   // Remembered in the mark file, so that a restarted agent reports the same facts.
@@ -76,12 +80,14 @@ class Host {
   std::unique_ptr<Impl> impl_;
 };
 
-// Where runs get their control groups. `wanted`: "auto", "none", or a directory of a writable cgroup v2 tree. Nothing with a sentence why: sweeps then
-// go by cookie. Error: a directory was named and cannot be used.
+// Where runs get their control groups. `wanted`: "auto" (this process's own group), "none", or a directory of a writable cgroup v2 tree. The base is
+// muster-<node>-<instance> in it: agents of one name, or of one directory, do not share one. It is made with the first run and goes with the last; only tried
+// here. Empty bases that this instance had under another node name are removed. Nothing with a sentence why: sweeps then go by cookie. Error: a directory
+// was named and cannot be used.
 struct CgroupChoice {
   std::optional<std::filesystem::path> base;
   std::string note;
 };
-Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeName& node);
+Result<CgroupChoice> choose_cgroup_base(const std::string& wanted, const NodeName& node, const InstanceId& instance);
 
 }  // namespace muster::agent

@@ -17,9 +17,29 @@ namespace {
 
 std::string name_of(const RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
 
+// What the job asked for is wrong wherever it starts; all else is this node's, or this moment's.
 v1::StartFailure failure_of(const Error& error) {
-  return error.code == ErrorCode::ResourceExhausted || error.message.find("No space left") != std::string::npos ? v1::START_FAILURE_DISK
-                                                                                                                : v1::START_FAILURE_LAUNCH;
+  switch (error.code) {
+    case ErrorCode::ResourceExhausted: return v1::START_FAILURE_DISK;
+    case ErrorCode::InvalidArgument:
+    case ErrorCode::NotAllowed:
+    case ErrorCode::NotFound:
+    case ErrorCode::Unsupported: return v1::START_FAILURE_LAUNCH;
+    case ErrorCode::Unsatisfiable:
+    case ErrorCode::Conflict:
+    case ErrorCode::Unreachable:
+    case ErrorCode::TimedOut:
+    case ErrorCode::DataLoss:
+    case ErrorCode::Io:
+    case ErrorCode::Internal: return v1::START_FAILURE_NODE;
+  }
+  return v1::START_FAILURE_NODE;
+}
+
+// Of a step that concerns nothing of the job's: whatever it met is the node's.
+Error of_node(Error error) {
+  error.code = ErrorCode::Io;
+  return error;
 }
 
 }  // namespace
@@ -40,7 +60,7 @@ void Host::Impl::act(const StartRun& start) {
   Entry& entry = add(start.run);
   entry.grace_at_start = start.launch.orphan_grace();
   entry.fresh = true;
-  if (!made) return refuse(start.run, entry, failure_of(made.error()), fmt::format("making the run directory: {}", made.error().message));
+  if (!made) return refuse(start.run, entry, v1::START_FAILURE_NODE, fmt::format("making the run directory: {}", made.error().message));
   UserEntry user;
   bool set_user = false;
   if (auto refusal = check(start.launch, user, set_user)) return refuse(start.run, entry, refusal->why, refusal->text);
@@ -63,16 +83,16 @@ Result<void> Host::Impl::prepare_and_spawn(const RunKey& run, Entry& entry, cons
                         .cookie = rundir::cookie(options.cluster, run.first, run.second, options.node),
                         .user = user,
                         .set_user = set_user,
+                        .path = options.path,
                         .layout = &layout};
-  if (options.cgroup_base) {
-    ::mkdir(options.cgroup_base->c_str(), 0755);  // another agent of that name may have removed it when it left
-    context.cgroup = (*options.cgroup_base / name_of(run)).string();
-  }
+  if (options.cgroup_base) context.cgroup = (*options.cgroup_base / name_of(run)).string();
   auto launch = make_launch(order, context);
   if (!launch) return fail(std::move(launch).error());
   // The lease first: a worker without one takes itself for orphaned.
   if (!renew_lease(entry, true)) return fail(ErrorCode::Io, "writing the lease of the run directory");
-  if (auto written = rundir::write_launch(layout, *launch); !written) return written;
+  if (auto written = rundir::write_launch(layout, *launch); !written) return fail(of_node(std::move(written).error()));
+  // Here and not by the worker: the end of another run may be taking the base away. Without it the worker says so and goes on.
+  if (!context.cgroup.empty()) (void)process::make_run_group(context.cgroup);
 
   process::SpawnRequest request{.path = options.worker.string(),
                                 .argv = {options.worker.string(), layout.root().string()},
@@ -81,7 +101,7 @@ Result<void> Host::Impl::prepare_and_spawn(const RunKey& run, Entry& entry, cons
                                 .standard_out = {.path = layout.worker_log().string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600},
                                 .new_session = true};
   auto pid = process::spawn(request);
-  if (!pid) return fail(std::move(pid).error().in("starting the worker"));
+  if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));
   entry.child = *pid;
   entry.fresh = false;
   entry.view.set_spawned(true);
@@ -154,16 +174,18 @@ std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
 
 void Host::Impl::act(const SweepRun& wanted) {
   Entry* entry = find(wanted.run);
-  if (entry == nullptr || entry->sweep || entry->seen.swept) return;
-  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(wanted.run, *entry));
-  if (!sweep) {
-    trouble(fmt::format("sweeping run '{}': {}", name_of(wanted.run), sweep.error().message));
-    return;
-  }
-  entry->sweep = std::move(*sweep);
+  if (entry == nullptr || entry->sweep || entry->group_waited || entry->seen.swept) return;
   entry->sweep_reason = wanted.reason;
-  entry->sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry->sweep->fd(), [this, run = wanted.run] { step_sweep(run); });
-  step_sweep(wanted.run);
+  begin_sweep(wanted.run, *entry);
+}
+
+// On an error nothing of it stays: it is asked for again later.
+void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
+  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), entry.view.claimed_since());
+  if (!sweep) return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
+  entry.sweep = std::move(*sweep);
+  entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry.sweep->fd(), [this, run] { step_sweep(run); });
+  step_sweep(run);
 }
 
 void Host::Impl::step_sweep(const RunKey& run) {
@@ -190,7 +212,6 @@ void Host::Impl::step_sweep(const RunKey& run) {
   if (group) {
     auto empty = group->empty();
     if (empty && !*empty) return wait_for_group(run, *entry, std::move(*group));
-    if (auto removed = group->remove(); !removed) trouble(fmt::format("sweeping run '{}': {}", name_of(run), removed.error().message));
   }
   const std::uint32_t killed = entry->sweep->killed();
   entry->sweep_ready.reset();
@@ -202,6 +223,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();
   entry.sweep_ready.reset();
+  entry.sweep.reset();
   entry.group_waited = std::move(group);
   entry.sweep_ready = std::make_unique<async::Readable>(
       loop, "sweep", fd,
@@ -209,11 +231,7 @@ void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup
         if (Entry* waiting = find(run)) {
           waiting->sweep_ready.reset();
           waiting->group_waited.reset();
-          auto again = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, *waiting));
-          if (!again) return trouble(fmt::format("sweeping run '{}': {}", name_of(run), again.error().message));
-          waiting->sweep = std::move(*again);
-          waiting->sweep_ready = std::make_unique<async::Readable>(loop, "sweep", waiting->sweep->fd(), [this, run] { step_sweep(run); });
-          step_sweep(run);
+          begin_sweep(run, *waiting);
         }
       },
       async::Readable::Ready::Priority);
@@ -229,6 +247,7 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
   rundir::v1::Mark mark = new_mark();
   mark.mutable_swept()->set_reason(reason);
   mark.mutable_swept()->set_killed(killed);
+  remove_group(run, entry);
   if (remember(run, entry, {mark})) return;
   entry.swept_in_memory = reason;
   entry.in_memory_at = options.clock->now().wall;
@@ -239,7 +258,6 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
 void Host::Impl::act(const ForgetRun& forget) {
   Entry* entry = find(forget.run);
   if (entry == nullptr) return;
-  if (entry->watch >= 0) watches.erase(entry->watch);  // the kernel drops the watch with the directory
   // By rename first: a crash while gigabytes are being removed must not leave half a run directory that looks unclaimed.
   const std::filesystem::path from = entry->view.layout().root();
   const std::filesystem::path to = from.parent_path() / (kGonePrefix + from.filename().string());
@@ -247,6 +265,8 @@ void Host::Impl::act(const ForgetRun& forget) {
   std::filesystem::rename(from, to, error);
   if (error && error != std::errc::no_such_file_or_directory) trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
   const RunKey run = forget.run;
+  // Its worker said its last word and may yet be on its way out: whoever forgets it before it is reaped keeps a zombie.
+  if (entry->child != 0 && entry->child_fd) leave(std::move(entries.at(run)));
   entries.erase(run);
   all_seen.erase(run);
   if (!error) dispose(to);

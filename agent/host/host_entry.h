@@ -10,6 +10,7 @@
 #include "common/process/cgroup.h"
 #include "common/process/cookie.h"
 #include "common/process/pidfd.h"
+#include "common/rundir/bell.h"
 #include "common/rundir/event_log.h"
 
 namespace muster::agent {
@@ -17,13 +18,19 @@ namespace muster::agent {
 struct Host::Entry {
   Entry(rundir::RunLayout layout, const BootId& boot, RunSeen& shown) : view(std::move(layout), boot), seen(shown) {}
 
+  // Nobody writes into its directory any more but this agent.
+  [[nodiscard]] bool over() const { return seen.worker == WorkerState::Never || (seen.swept && seen.worker == WorkerState::Dead); }
+
   // Order matters: a Readable goes before the descriptor it waits on.
   RunView view;
-  int watch = -1;  // inotify's, of the run directory
+  std::optional<rundir::Bell> bell;  // while the worker may still ring it
+  std::unique_ptr<async::Readable> bell_ready;
   BootTime lease_until{};
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
   bool fresh = false;                         // made by this life, nothing was spawned for it
   bool damage_told = false;
+  bool look_again = false;      // it could not be read, or not be told whether its worker lives
+  bool unread_told = false;     // once, until it works again
   bool stop_signalled = false;  // by this life of the agent
 
   pid_t child = 0;  // the worker, while it is ours to reap

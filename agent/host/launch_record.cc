@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <tuple>
@@ -17,16 +18,44 @@ constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/
 
 std::int64_t to_ms(const google::protobuf::Duration& duration) { return duration.seconds() * 1'000 + duration.nanos() / 1'000'000; }
 
-std::map<std::string, std::string> base_environment(const UserEntry& user) {
-  return {{"PATH", kDefaultPath}, {"HOME", user.home}, {"USER", user.name}, {"LOGNAME", user.name}, {"LANG", "C.UTF-8"}, {"PYTHONUNBUFFERED", "1"}};
+std::map<std::string, std::string> base_environment(const UserEntry& user, const std::string& path) {
+  return {{"PATH", path.empty() ? kDefaultPath : path},
+          {"HOME", user.home},
+          {"USER", user.name},
+          {"LOGNAME", user.name},
+          {"LANG", "C.UTF-8"},
+          {"PYTHONUNBUFFERED", "1"}};
 }
 
-bool executable_file(const std::string& path, bool& exists) {
+// Access lists are left out: where they say something else, exec has the last word.
+bool may_execute(const struct stat& info, const UserEntry& user) {
+  if (user.uid == 0) return (info.st_mode & 0111U) != 0;
+  if (info.st_uid == user.uid) return (info.st_mode & S_IXUSR) != 0;
+  const bool in_group = info.st_gid == user.gid || std::ranges::find(user.groups, info.st_gid) != user.groups.end();
+  return (info.st_mode & (in_group ? S_IXGRP : S_IXOTH)) != 0;
+}
+
+// Every directory on the way, those behind symbolic links too.
+bool may_reach(const std::string& path, const UserEntry& user) {
+  std::error_code error;
+  for (const auto& way : {std::filesystem::path(path), std::filesystem::canonical(path, error)}) {
+    for (auto above = way.parent_path(); above.has_relative_path(); above = above.parent_path()) {
+      struct stat info{};
+      if (::stat(above.c_str(), &info) != 0 || !may_execute(info, user)) return false;
+    }
+  }
+  return true;
+}
+
+bool executable_file(const std::string& path, const UserEntry* user, bool& exists) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return false;
   exists = true;
-  return S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+  if (!S_ISREG(info.st_mode)) return false;
+  return user == nullptr ? ::access(path.c_str(), X_OK) == 0 : may_execute(info, *user) && may_reach(path, *user);
 }
+
+std::string for_whom(const UserEntry* user) { return user == nullptr ? "" : fmt::format(" for user '{}'", user->name); }
 
 std::string absolute_in(const std::string& cwd, const std::string& path) {
   return path.starts_with('/') ? path : (std::filesystem::path(cwd) / path).lexically_normal().string();
@@ -64,25 +93,39 @@ Result<UserEntry> find_user(const std::string& name) {
   return user;
 }
 
-Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd) {
+Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd, const UserEntry* user) {
   bool exists = false;
   if (program.empty()) return fail(ErrorCode::NotFound, "its name is empty");
   if (program.find('/') != std::string::npos) {
     std::string absolute = absolute_in(cwd, program);
-    if (executable_file(absolute, exists)) return absolute;
-    if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' is not an executable file", absolute));
+    if (executable_file(absolute, user, exists)) return absolute;
+    if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' is not an executable file{}", absolute, for_whom(user)));
     return fail(ErrorCode::NotFound, fmt::format("there is no '{}'", absolute));
   }
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const std::string dir = end == begin ? "." : path.substr(begin, end - begin);
     std::string absolute = absolute_in(cwd, dir + "/" + program);
-    if (executable_file(absolute, exists)) return absolute;
+    if (executable_file(absolute, user, exists)) return absolute;
     begin = end + 1;
   }
-  if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' on PATH '{}' is not an executable file", program, path));
+  if (exists) return fail(ErrorCode::NotAllowed, fmt::format("'{}' on PATH '{}' is not an executable file{}", program, path, for_whom(user)));
   return fail(ErrorCode::NotFound, fmt::format("there is no '{}' on PATH '{}'", program, path));
 }
+
+namespace {
+
+// argv[0] of a rank, as a path. A Python that nobody named is looked for on PATH first and then where systems have it.
+Result<std::string> resolve_argv0(const std::string& program, const std::string& path, const std::string& cwd, const LaunchContext& context) {
+  const UserEntry* user = context.set_user ? &context.user : nullptr;
+  auto found = resolve_program(program, path, cwd, user);
+  if (found || program != engine::kPythonAuto) return found;
+  if (auto system = resolve_program(context.python_system, path, cwd, user)) return system;
+  return fail(found.error().code, fmt::format("{}, and no '{}' either; install Python on this node, or name one with runtime.python", found.error().message,
+                                              context.python_system));
+}
+
+}  // namespace
 
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context) {
   rundir::v1::Launch launch;
@@ -102,7 +145,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
     launch.set_gid(context.user.gid);
     for (const std::uint32_t group : context.user.groups) launch.add_groups(group);
   }
-  std::map<std::string, std::string> common = base_environment(context.user);
+  std::map<std::string, std::string> common = base_environment(context.user, context.path);
   for (const auto& [name, value] : order.env()) common[name] = value;
   common[rundir::kCookieVariable] = context.cookie;
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
@@ -122,7 +165,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
     const std::string& path = own_path == process.env().end() ? common["PATH"] : own_path->second;
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
-      auto found = resolve_program(process.argv(0), path, process.cwd());
+      auto found = resolve_argv0(process.argv(0), path, process.cwd(), context);
       if (!found)
         return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: executing '{}': {}", process.rank(), process.argv(0), found.error().message));
       program = *found;

@@ -1,8 +1,8 @@
 // From the controller's NodeLaunch to the worker's launch record: the whole environment of every rank, argv[0] as an absolute path, the user's
 // numbers. Reads the user table and looks programs up; writes nothing. Any thread.
 //
-// The environment: nothing is inherited from the agent. These are there before the launch's own variables, which may replace all but the last:
-//   PATH              /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+// The environment: nothing is inherited from the agent but PATH. These are there before the launch's own variables, which may replace all but the last:
+//   PATH              the agent's; without one /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 //   HOME USER LOGNAME of the user that the ranks run as
 //   LANG              C.UTF-8
 //   PYTHONUNBUFFERED  1: a rank's last lines must be in its file when it dies
@@ -17,6 +17,7 @@
 
 #include "agent/core/reconcile.h"
 #include "common/base/error.h"
+#include "common/engine/engine.h"
 #include "common/rundir/layout.h"
 #include "muster/rundir/v1/rundir.pb.h"
 #include "muster/v1/agent_service.pb.h"
@@ -39,12 +40,15 @@ struct LaunchContext {
   std::string cgroup;  // empty: none
   UserEntry user;
   bool set_user = false;  // another than the agent's own
+  std::string path;       // the agent's own PATH; empty: it has none
+  std::string python_system{engine::kPythonSystem};
   const rundir::RunLayout* layout = nullptr;
 };
 // Errors (InvalidArgument) name the rank and the program that is not there.
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context);
 
-// `program` as execvp would find it on `path`, from `cwd`. NotFound, NotAllowed (there, but not executable).
-Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd);
+// `program` as execvp would find it on `path`, from `cwd`. NotFound, NotAllowed (there, but not executable). With `user`: as that user would find it, by owner
+// and mode of the file and of the directories above it; what root alone may enter is passed over.
+Result<std::string> resolve_program(const std::string& program, const std::string& path, const std::string& cwd, const UserEntry* user = nullptr);
 
 }  // namespace muster::agent

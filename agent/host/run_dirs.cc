@@ -5,10 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <initializer_list>
+#include <optional>
 #include <vector>
 
+#include "agent/watch/disk_view.h"
 #include "common/engine/layout.h"
 #include "common/io/file.h"
 
@@ -17,9 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// NotAllowed and InvalidArgument: what the job asked for cannot be had here or anywhere; ResourceExhausted: no room; Io: this node's trouble.
+std::unexpected<Error> failed(const std::string& doing, int error) {
+  auto result = fail_errno(doing, error);
+  const auto is_one_of = [error](std::initializer_list<int> numbers) { return std::ranges::find(numbers, error) != numbers.end(); };
+  if (is_one_of({EACCES, EPERM, EROFS})) result.error().code = ErrorCode::NotAllowed;
+  if (is_one_of({ENOTDIR, ELOOP, ENAMETOOLONG})) result.error().code = ErrorCode::InvalidArgument;
+  if (is_one_of({ENOSPC, EDQUOT})) result.error().code = ErrorCode::ResourceExhausted;
+  return result;
+}
+
 Result<void> own(const fs::path& path, const UserEntry* owner) {
   if (owner != nullptr && ::lchown(path.c_str(), owner->uid, owner->gid) != 0)
-    return fail_errno(fmt::format("giving '{}' to user '{}'", path.string(), owner->name), errno);
+    return failed(fmt::format("giving '{}' to user '{}'", path.string(), owner->name), errno);
   return {};
 }
 
@@ -27,25 +41,52 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
   std::vector<fs::path> missing;
   struct stat info{};
   for (fs::path at = path; ::stat(at.c_str(), &info) != 0; at = at.parent_path()) {
-    if (errno != ENOENT) return fail_errno(fmt::format("making directory '{}'", path.string()), errno);
+    if (errno != ENOENT) return failed(fmt::format("making directory '{}'", path.string()), errno);
     missing.push_back(at);
     if (!at.has_relative_path()) break;
   }
-  if (missing.empty() && !S_ISDIR(info.st_mode)) return fail(ErrorCode::Io, fmt::format("making directory '{}': a file of that name is there", path.string()));
+  if (missing.empty() && !S_ISDIR(info.st_mode))
+    return fail(ErrorCode::InvalidArgument, fmt::format("making directory '{}': a file of that name is there", path.string()));
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
     if (::mkdir(at->c_str(), 0755) != 0) {
       if (errno == EEXIST) continue;  // another node of the same file system was quicker
-      return fail_errno(fmt::format("making directory '{}'", at->string()), errno);
+      return failed(fmt::format("making directory '{}'", at->string()), errno);
     }
     if (auto done = own(*at, owner); !done) return done;
   }
   return {};
 }
 
+// The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
+// The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
+Result<void> verify(const engine::CheckpointLayout& layout, const v1::ResumeLinks& resume) {
+  const auto no = [&](const std::string& why) {
+    return fail(ErrorCode::DataLoss,
+                fmt::format("resuming from step {} in '{}': its checkpoint is {} on this node; keep checkpoints on a file system that every "
+                            "node sees, and leave the newest two of a job that runs",
+                            resume.step(), resume.source(), why));
+  };
+  const DiskView files;
+  std::vector<engine::FoundCheckpoint> found;
+  std::optional<engine::FoundCheckpoint> step;
+  for (std::size_t newest = 2;; newest *= 4) {  // as a rule it is one of the newest two, and a look costs reads on a network file system
+    found = layout.scan(files, resume.source(), newest);
+    for (const engine::FoundCheckpoint& one : found) {
+      if (one.step == resume.step()) step = one;
+    }
+    if (step || found.size() < newest) break;
+  }
+  if (!step) return no("not there");
+  const auto finished = static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
+  const std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
+  if (finished < needed) return no(fmt::format("torn: {} of its {} shards are whole", finished, needed));
+  return {};
+}
+
 Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserEntry* owner) {
   for (const auto& [name, target] : plan.links) {
     if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
-    if (::symlink(target.c_str(), (dir / name).c_str()) != 0) return fail_errno(fmt::format("linking '{}' to '{}'", (dir / name).string(), target), errno);
+    if (::symlink(target.c_str(), (dir / name).c_str()) != 0) return failed(fmt::format("linking '{}' to '{}'", (dir / name).string(), target), errno);
     if (auto done = own(dir / name, owner); !done) return done;
     struct stat info{};
     if (::stat((dir / name).c_str(), &info) != 0) {
@@ -79,11 +120,14 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   auto layout = engine::make_layout(resume.layout());
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   const engine::LinkPlan plan = (*layout)->links(resume.source(), resume.step());
+  if (!plan.links.empty()) {
+    if (auto whole = verify(**layout, resume); !whole) return whole;
+  }
   const fs::path target = fs::path(resume.dir()).lexically_normal();
   if (auto made = make_with_parents(target.parent_path(), owner); !made) return made;
 
   std::string pattern = (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
-  if (::mkdtemp(pattern.data()) == nullptr) return fail_errno(fmt::format("making a directory beside '{}'", target.string()), errno);
+  if (::mkdtemp(pattern.data()) == nullptr) return failed(fmt::format("making a directory beside '{}'", target.string()), errno);
   const fs::path fresh = pattern;
   std::error_code ignored;
   const auto undo = [&](Result<void> why) {

@@ -6,6 +6,22 @@ namespace {
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
+// The launch record less the order that it was made from. Both are sorted by name, and so is this.
+v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
+  v1::NodeResolved resolved;
+  for (const std::string& variable : launch.env()) {
+    const auto asked = order.env().find(variable.substr(0, variable.find('=')));
+    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(variable);
+  }
+  bool alike = true;
+  for (const auto& rank : launch.ranks()) {
+    resolved.add_programs(rank.argv_size() > 0 ? rank.argv(0) : "");
+    alike = alike && resolved.programs(0) == resolved.programs(resolved.programs_size() - 1);
+  }
+  if (alike && resolved.programs_size() > 1) resolved.mutable_programs()->DeleteSubrange(1, resolved.programs_size() - 1);
+  return resolved;
+}
+
 const char* ended_because(rundir::v1::StopRequested::Why why) {
   if (why == rundir::v1::StopRequested::WHY_ASKED) return "stopped";
   if (why == rundir::v1::StopRequested::WHY_ORPHANED) return "orphaned";
@@ -48,6 +64,7 @@ Result<void> RunView::read_launch() {
   seen_.boot_id = BootId(launch_->boot_id());
   seen_.ranks.clear();
   for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
+  seen_.resolved = resolved_of(*launch_, order_);
   // Command lines and environments are the worker's business and megabytes at 64 ranks.
   launch_->clear_ranks();
   launch_->clear_env();
@@ -86,13 +103,15 @@ void RunView::judge_worker() {
     return;
   }
   if (!worker_ && !worker_gone_) {
-    worker_gone_ = true;
-    if (claim_->boot_id() == own_boot_.str()) {
-      auto opened = process::Pidfd::open({.pid = static_cast<pid_t>(claim_->pid()), .start_time = claim_->start_time()});
-      if (opened) {
-        worker_ = std::move(*opened);
-        worker_gone_ = false;
-      }
+    worker_unknown_.reset();
+    if (claim_->boot_id() != own_boot_.str()) {
+      worker_gone_ = true;
+    } else if (auto opened = process::Pidfd::open({.pid = static_cast<pid_t>(claim_->pid()), .start_time = claim_->start_time()}); opened) {
+      worker_ = std::move(*opened);
+    } else if (opened.error().code == ErrorCode::NotFound) {
+      worker_gone_ = true;
+    } else {
+      worker_unknown_ = std::move(opened.error());  // a healthy run must not be swept for an agent's want of descriptors
     }
   }
   if (worker_ && worker_->exited()) worker_gone_ = true;
@@ -114,8 +133,13 @@ void RunView::fold(const Event& event) {
     case Event::kExited: {
       const auto& exited = event.exited();
       ExitSeen& exit = seen_.exits[exited.rank()];
-      exit = {
-          .rank = exited.rank(), .code = exited.code(), .signal = exited.signal(), .stop_requested = exited.stop_requested(), .oom = exited.oom(), .at = at};
+      exit = {.rank = exited.rank(),
+              .code = exited.code(),
+              .signal = exited.signal(),
+              .stop_requested = exited.stop_requested(),
+              .oom = exited.oom(),
+              .at = at,
+              .boot = BootTime(Duration(event.boot_ns()))};
       if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {
         exit.evidence = end->second.evidence;
         exit.success_seen = end->second.success_seen;

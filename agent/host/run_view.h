@@ -25,6 +25,10 @@ class RunView {
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
   [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }  // of the claim, until it is seen dead
+  // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive, and is to be looked for again.
+  [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
+  // Start time of the worker that claimed it on this boot: nobody older carries the run's cookie. 0: none is known.
+  [[nodiscard]] std::uint64_t claimed_since() const { return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0; }
   [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }  // its evidence is in the mark file
 
@@ -48,6 +52,7 @@ class RunView {
   bool claim_damaged_ = false;
   std::optional<process::Pidfd> worker_;
   bool worker_gone_ = false;
+  std::optional<Error> worker_unknown_;
   bool spawned_ = false;
   struct RankEnd {
     std::string evidence;

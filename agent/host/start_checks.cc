@@ -22,6 +22,9 @@ std::string text_of(int error) { return std::generic_category().message(error); 
 
 Refusal launch_failure(std::string text) { return {.why = v1::START_FAILURE_LAUNCH, .text = std::move(text)}; }
 
+// Another node, or this one later, may do better.
+Refusal node_failure(std::string text) { return {.why = v1::START_FAILURE_NODE, .text = std::move(text)}; }
+
 // 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger in TIME_WAIT do not stop a training framework either.
 int try_bind(const addrinfo& address, std::uint32_t port) {
   sockaddr_storage storage{};
@@ -122,7 +125,7 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
     // A directory still to be made is judged by the nearest one that is there.
     while (::statvfs(place.c_str(), &info) != 0) {
       if (errno != ENOENT || !place.has_relative_path()) {
-        return launch_failure(fmt::format("looking for room at '{}': {}", place.string(), text_of(errno)));
+        return node_failure(fmt::format("looking for room at '{}': {}", place.string(), text_of(errno)));
       }
       place = place.parent_path();
     }
@@ -144,7 +147,7 @@ std::optional<Refusal> check_ports(const v1::NodeLaunch& order) {
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
   if (const int rc = ::getaddrinfo(order.address().empty() ? nullptr : order.address().c_str(), "0", &hints, &found); rc != 0) {
-    return launch_failure(
+    return node_failure(
         fmt::format("probing ports on this node's address '{}': {}; restart the agent with the right --address", order.address(), ::gai_strerror(rc)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
@@ -155,9 +158,11 @@ std::optional<Refusal> check_ports(const v1::NodeLaunch& order) {
                      .text = fmt::format("port {} on '{}' is taken by another process; 'ss -ltnp' shows whose", port, order.address())};
     }
     if (error == EADDRNOTAVAIL) {
-      return launch_failure(
+      return node_failure(
           fmt::format("probing port {}: '{}' is not an address of this node; restart the agent with the right --address", port, order.address()));
     }
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+      return node_failure(fmt::format("probing port {}: {}", port, text_of(error)));
     if (error != 0) return Refusal{.why = v1::START_FAILURE_PORT, .text = fmt::format("probing port {} on '{}': {}", port, order.address(), text_of(error))};
   }
   return std::nullopt;

@@ -18,8 +18,12 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
   return stream;
 }
 
-void ControlStream::send(v1::ConnectRequest request) {
+void ControlStream::send(v1::ConnectRequest request, bool behind_pulse) {
   if (ended_) return;
+  if (behind_pulse && pulse_) {
+    queue_.push_back(std::move(*pulse_));
+    pulse_.reset();
+  }
   queue_.push_back(std::move(request));
   write_next();
 }

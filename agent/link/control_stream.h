@@ -27,8 +27,8 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   // Nothing: the gate is closed.
   static std::shared_ptr<ControlStream> open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers);
 
-  // In order. Nothing is lost but with the stream.
-  void send(v1::ConnectRequest request);
+  // In order. Nothing is lost but with the stream. `behind_pulse`: a pulse that waits goes before it; else it overtakes that one.
+  void send(v1::ConnectRequest request, bool behind_pulse = false);
   // Latest wins: a pulse that waits behind a slow stream is replaced.
   void send_pulse(v1::ConnectRequest pulse);
   // Ends it; on_done follows.

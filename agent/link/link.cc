@@ -1,5 +1,7 @@
 #include "agent/link/link.h"
 
+#include <algorithm>
+
 #include "common/log/log.h"
 #include "common/rpc/status.h"
 
@@ -151,7 +153,16 @@ void Link::refused(const Error& error) {
 void Link::send_facts(v1::Facts facts) {
   if (!welcomed_ || !stream_) return;
   v1::ConnectRequest request;
+  // A sweep lets the next attempt be placed, from the newest checkpoint that the controller knows: the pulse that tells of it must not come behind.
+  const bool swept = std::ranges::any_of(facts.facts(), [](const v1::Fact& fact) { return fact.has_swept(); });
   *request.mutable_facts() = std::move(facts);
+  stream_->send(std::move(request), swept);
+}
+
+void Link::send_unsupported(v1::Unsupported unsupported) {
+  if (!welcomed_ || !stream_) return;
+  v1::ConnectRequest request;
+  *request.mutable_unsupported() = std::move(unsupported);
   stream_->send(std::move(request));
 }
 

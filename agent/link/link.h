@@ -1,5 +1,5 @@
-// The agent's line to its controller: one control stream at a time, opened again for ever (50 ms .. 2 s, drawn; a refusal: slowly). Keeps the
-// order of agent_service.proto: Hello first, then nothing until Welcome, then facts and pulses.
+// The agent's line to its controller: one control stream at a time, opened again for ever (50 .. 500 ms, drawn: common/rpc/backoff.h; a refusal: slowly). Keeps
+// the order of agent_service.proto: Hello first, then nothing until Welcome, then facts and pulses.
 //
 // Strand: everything on the loop it is made with. Says one line a cause: unreachable, refused, back again.
 // Leaves to others: what the messages mean (agent/loop), log bytes (log_push).
@@ -60,6 +60,7 @@ class Link {
   // Dropped when not up: what is to be said is said again after the next Welcome.
   void send_facts(v1::Facts facts);
   void send_pulse(v1::Pulse pulse);
+  void send_unsupported(v1::Unsupported unsupported);
 
  private:
   void open();

@@ -13,8 +13,7 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kFailedTurns = 8;                                  // chunks of a failed rank's log for one of another's
-constexpr Duration kRetryMost = std::chrono::milliseconds(500);  // a try is cheap, and a controller that is back wants the logs it has missed
+constexpr int kFailedTurns = 8;  // chunks of a failed rank's log for one of another's
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);
 
 using Stream = grpc::ClientReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -94,7 +93,7 @@ void StreamPush::trouble(const std::string& text) {
 }
 
 void StreamPush::work() {
-  rpc::Backoff backoff(std::random_device{}(), std::chrono::milliseconds(50), kRetryMost);
+  rpc::Backoff backoff(std::random_device{}());
   for (;;) {
     const auto worked = serve();
     if (!worked || *worked) backoff.reset();

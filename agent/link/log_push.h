@@ -29,7 +29,7 @@ struct LogPushHooks {
   std::function<std::shared_ptr<grpc::Channel>()> channel;
   // Credentials (rpc::authorize).
   std::function<void(grpc::ClientContext&)> prepare;
-  // What to say first; nothing while this agent belongs to no cluster yet (asked again after the back-off).
+  // What to say first; nothing while there is no controller to go to: asked again every 100 ms, which costs no try.
   std::function<std::optional<v1::LogHello>()> hello;
   std::function<void(const std::string&)> on_trouble;  // one line for the agent's log, said once until it works again
   std::function<void(const RunKey&)> on_complete;      // a log of this run is wholly there; on LogPush's thread: post

@@ -48,9 +48,10 @@ struct WatchedRun {
   Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
   bool scan_due = true;
-  bool blind = false;       // its save directory is on a file system that does not tell
-  BootTime scan_at{};       // not before
-  BootTime scan_sure_at{};  // at the latest
+  bool last_scan_due = false;  // somebody waits for it
+  bool blind = false;          // its save directory is on a file system that does not tell
+  BootTime scan_at{};          // not before
+  BootTime scan_sure_at{};     // at the latest
   bool first_step_told = false;
 
   // Under Watch's mutex (the map itself never changes):
@@ -63,11 +64,10 @@ struct WatchedRun {
 
 class FileWatch final : public Watch {
  public:
-  FileWatch(WatchOptions options, Post post, WatchCallbacks callbacks, Inotify inotify, io::UniqueFd wake_fd)
+  FileWatch(WatchOptions options, Post post, WatchCallbacks callbacks, io::UniqueFd wake_fd)
       : options_(std::move(options)),
         post_(std::move(post)),
         callbacks_(std::move(callbacks)),
-        inotify_(std::move(inotify)),
         wake_fd_(std::move(wake_fd)),
         buffer_(256 << 10),
         thread_([this] { work(); }) {}
@@ -77,6 +77,7 @@ class FileWatch final : public Watch {
   Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
   void run_swept(const RunKey& run) override;
+  std::uint64_t bytes_read(const RunKey& run) override;
   void remove(const RunKey& run) override;
   bool logs_complete(const RunKey& run) override;
   Readings readings(std::uint64_t since) override;
@@ -102,7 +103,13 @@ class FileWatch final : public Watch {
   bool read_rank(const RunPtr& run, WatchedRank& rank, BootTime now);
   void finish_rank(const RunPtr& run, WatchedRank& rank);
   void scan(const RunPtr& run, BootTime now);
+  void tell_last_look(const RunPtr& run);
+  void ask_kernel();
+  void watch_logs(WatchedRun& run);
   void look_blindly();
+  void keep_room(BootTime now);
+  [[nodiscard]] Duration look_apart();
+  void say(std::string text);
   void changed(Inotify::Owner owner, std::string_view name);
 
   const WatchOptions options_;
@@ -125,6 +132,8 @@ class FileWatch final : public Watch {
   std::map<Inotify::Owner, RunPtr> owners_;
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
+  BootTime room_at_{};  // next look at the disk's room
+  bool instance_troubled_ = false, watches_troubled_ = false;
 
   std::thread thread_;  // last: it uses all of the above
 };

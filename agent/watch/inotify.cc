@@ -9,9 +9,15 @@
 
 namespace muster::agent {
 
-Result<Inotify> Inotify::make() {
-  io::UniqueFd fd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!fd) return fail_errno("asking the kernel to tell of file changes (inotify; fs.inotify.max_user_instances bounds how many may)", errno);
+Result<Inotify> Inotify::make(const std::function<int(int flags)>& init) {
+  const int flags = IN_NONBLOCK | IN_CLOEXEC;
+  io::UniqueFd fd(init ? init(flags) : ::inotify_init1(flags));
+  if (!fd) {
+    const int error = errno;
+    auto failed = fail_errno("making an inotify instance", error);
+    if (error == EMFILE || error == ENFILE) failed.error().code = ErrorCode::ResourceExhausted;
+    return failed;
+  }
   return Inotify(std::move(fd));
 }
 
@@ -19,9 +25,10 @@ Inotify::Watching Inotify::watch(const std::string& dir, Owner owner, bool write
   if (const auto known = by_dir_.find(dir); known != by_dir_.end()) {
     return watches_[known->second].owners.insert(owner).second ? Watching::New : Watching::Already;
   }
+  if (!works()) return Watching::No;
   const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO | (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR;
   const int watch = ::inotify_add_watch(fd_.get(), dir.c_str(), kinds);
-  if (watch < 0) return Watching::No;
+  if (watch < 0) return errno == ENOSPC ? Watching::NoneLeft : Watching::No;
   by_dir_[dir] = watch;
   Watched& watched = watches_[watch];
   // Two names of one directory are one watch.

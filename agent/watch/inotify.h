@@ -1,5 +1,7 @@
 // The kernel's word that files in watched directories have changed. One thread (the watch's). Directories are named by the owner's own numbers; a directory
 // that several owners watch is told to each. Where the kernel cannot tell (network file systems, no watches left) the owner looks by itself now and then.
+// It is the only instance an agent has: a user has 128 of them (fs.inotify.max_user_instances) for all programs together. Without one works() is false, watch()
+// always says No, and everything else goes on.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +19,15 @@ namespace muster::agent {
 class Inotify {
  public:
   using Owner = std::uint64_t;
-  static Result<Inotify> make();
-  [[nodiscard]] int fd() const { return fd_.get(); }  // readable: call drain()
+  Inotify() = default;  // works() is false
+  // ResourceExhausted: the user has no instance left, or this process no descriptor. `init`: inotify_init1.
+  static Result<Inotify> make(const std::function<int(int flags)>& init = {});
+  [[nodiscard]] bool works() const { return fd_.get() >= 0; }
+  [[nodiscard]] int fd() const { return fd_.get(); }  // readable: call drain(); -1: never
 
   // `writes`: every write counts (logs); else a file counts when it is closed, renamed or removed (checkpoints are written for minutes). Idempotent.
-  // No: not there, or no watches left. New: what happened in it before this call was not told.
-  enum class Watching { No, Already, New };
+  // No: not there, or no instance. NoneLeft: the user's watches are used up. New: what happened in it before this call was not told.
+  enum class Watching { No, NoneLeft, Already, New };
   Watching watch(const std::string& dir, Owner owner, bool writes);
   void forget(Owner owner);
   // Keeps of the owner's directories only these.

@@ -99,7 +99,18 @@ void FileWatch::run_swept(const RunKey& key) {
     for (const auto& [number, rank] : run->ranks) rank->dirty = true;
     run->scan_due = true;
     run->scan_at = {};
+    run->last_scan_due = run->checkpoints != nullptr;
+    if (!run->last_scan_due) tell_last_look(run);
   });
+}
+
+std::uint64_t FileWatch::bytes_read(const RunKey& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = runs_.find(key);
+  std::uint64_t bytes = 0;
+  if (found == runs_.end()) return bytes;
+  for (const auto& [number, rank] : found->second->ranks) bytes += rank->extent.end;
+  return bytes;
 }
 
 void FileWatch::remove(const RunKey& key) {
@@ -183,11 +194,9 @@ void FileWatch::on_bytes(std::function<void()> wake) {
 }
 
 Result<std::unique_ptr<Watch>> Watch::start(WatchOptions options, Post post, WatchCallbacks callbacks) {
-  auto inotify = Inotify::make();
-  if (!inotify) return fail(std::move(inotify.error()));
   io::UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake) return fail_errno("making an event descriptor for the log watch", errno);
-  return std::unique_ptr<Watch>(new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(*inotify), std::move(wake)));
+  return std::unique_ptr<Watch>(new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(wake)));
 }
 
 }  // namespace muster::agent

@@ -53,8 +53,37 @@ void FileWatch::begin(const RunPtr& run) {
   next_owner_ += 2;
   owners_[run->owner] = run;
   owners_[run->owner + 1] = run;
-  run->logs_watched = inotify_.watch(run->logs_dir.string(), run->owner, true) != Inotify::Watching::No;
+  watch_logs(*run);
   run->blind = run->checkpoints && is_network_file_system(run->checkpoints->save_dir());
+}
+
+// Also later: another agent may have given its instance back.
+void FileWatch::ask_kernel() {
+  if (inotify_.works()) return;
+  auto made = Inotify::make(options_.inotify_init);
+  if (made) {
+    inotify_ = std::move(*made);
+    return;
+  }
+  if (std::exchange(instance_troubled_, true)) return;
+  say(fmt::format(
+      "watching files: {}; logs are looked at every {} ms and save directories every {} ms instead, runs go on as ever{}", made.error().message,
+      options_.untold_look / std::chrono::milliseconds(1), options_.blind_scan / std::chrono::milliseconds(1),
+      made.error().code == ErrorCode::ResourceExhausted ? "; raise fs.inotify.max_user_instances (sysctl), which bounds how many a user may have" : ""));
+}
+
+void FileWatch::watch_logs(WatchedRun& run) {
+  const auto watching = inotify_.watch(run.logs_dir.string(), run.owner, true);
+  run.logs_watched = watching == Inotify::Watching::New || watching == Inotify::Watching::Already;
+  if (watching != Inotify::Watching::NoneLeft || std::exchange(watches_troubled_, true)) return;
+  say(
+      fmt::format("watching files: this user's inotify watches are used up; logs are looked at every {} ms instead, runs go on as ever; raise "
+                  "fs.inotify.max_user_watches (sysctl)",
+                  options_.untold_look / std::chrono::milliseconds(1)));
+}
+
+void FileWatch::say(std::string text) {
+  if (callbacks_.on_trouble) post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
 }
 
 void FileWatch::end(const RunPtr& run) {
@@ -147,6 +176,7 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
 
 void FileWatch::scan(const RunPtr& run, BootTime now) {
   run->scan_due = false;
+  const bool last = std::exchange(run->last_scan_due, false);
   run->scan_sure_at = now + (run->blind ? options_.blind_scan : kScanSure);
   auto found = run->checkpoints->look();
   const auto dirs = run->checkpoints->dirs(found);
@@ -155,7 +185,7 @@ void FileWatch::scan(const RunPtr& run, BootTime now) {
   bool new_dir = false;
   for (const std::string& dir : dirs) {
     const Inotify::Watching watched = inotify_.watch(dir, run->owner + 1, false);
-    all_watched = all_watched && watched != Inotify::Watching::No;
+    all_watched = all_watched && (watched == Inotify::Watching::New || watched == Inotify::Watching::Already);
     new_dir = new_dir || watched == Inotify::Watching::New;
   }
   // What happened in a directory between the look and its watch is only seen by looking again.
@@ -170,6 +200,11 @@ void FileWatch::scan(const RunPtr& run, BootTime now) {
     news = run->checkpoints->accept(std::move(found), ++mark_);
   }
   if (news && callbacks_.on_shard_finished) tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
+  if (last) tell_last_look(run);
+}
+
+void FileWatch::tell_last_look(const RunPtr& run) {
+  if (callbacks_.on_last_look) tell(run, [told = callbacks_.on_last_look, key = run->key] { told(key); });
 }
 
 bool FileWatch::pass(BootTime now) {
@@ -188,11 +223,9 @@ bool FileWatch::pass(BootTime now) {
 }
 
 void FileWatch::look_blindly() {
-  std::vector<std::shared_ptr<LogFile>> files;
-  std::filesystem::path somewhere;
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
-    if (!run->logs_watched) run->logs_watched = inotify_.watch(run->logs_dir.string(), run->owner, true) != Inotify::Watching::No;
+    if (!run->logs_watched) watch_logs(*run);
     for (const auto& [number, rank] : run->ranks) {
       bool ended = false;
       {
@@ -200,8 +233,28 @@ void FileWatch::look_blindly() {
         ended = rank->ended;
       }
       if (!ended) rank->dirty = true;
-      files.push_back(rank->file);
     }
+  }
+}
+
+// Until the next blind look.
+Duration FileWatch::look_apart() {
+  const auto untold = [](const RunPtr& run) {
+    return run->begun && !run->logs_watched && std::ranges::any_of(run->ranks, [](const auto& entry) { return !entry.second->ended; });
+  };
+  const std::scoped_lock lock(mutex_);
+  const bool any = std::ranges::any_of(runs_, [&](const auto& entry) { return untold(entry.second); });
+  return any ? std::min(options_.untold_look, options_.blind_scan) : options_.blind_scan;
+}
+
+void FileWatch::keep_room(BootTime now) {
+  if (now < room_at_) return;
+  room_at_ = now + options_.blind_scan;
+  std::vector<std::shared_ptr<LogFile>> files;
+  std::filesystem::path somewhere;
+  for (const RunPtr& run : all_runs()) {
+    if (!run->begun) continue;
+    for (const auto& [number, rank] : run->ranks) files.push_back(rank->file);
     somewhere = run->logs_dir;
   }
   if (files.empty()) return;
@@ -218,22 +271,24 @@ void FileWatch::look_blindly() {
   }
   auto given_up = make_room(files, options_.soft_cap, missing);
   const bool trouble_now = !given_up || *given_up > 0;
-  if (trouble_now && !std::exchange(room_troubled_, true) && callbacks_.on_trouble) {
-    std::string text = given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space",
-                                              somewhere.string(), *given_up)
-                                : given_up.error().message;
-    post_([told = callbacks_.on_trouble, text = std::move(text)] { told(text); });
+  if (trouble_now && !std::exchange(room_troubled_, true)) {
+    say(given_up ? fmt::format("keeping room on the disk of '{}': {} unshipped bytes of the oldest log lines were given up; free some space",
+                               somewhere.string(), *given_up)
+                 : given_up.error().message);
   }
   if (missing == 0) room_troubled_ = false;
 }
 
 void FileWatch::work() {
-  BootTime next_pass{}, next_look = system_clock().now().boot + options_.blind_scan;
+  BootTime next_pass{}, last_look = system_clock().now().boot;
+  room_at_ = last_look + options_.blind_scan;
   bool more = false;
+  ask_kernel();
   for (;;) {
     const BootTime now = system_clock().now().boot;
     // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes us fifty times.
     const bool listen = now >= next_pass;
+    const BootTime next_look = last_look + look_apart();
     BootTime until = next_look;
     bool scan_waits = false;
     for (const RunPtr& run : all_runs()) {
@@ -265,8 +320,10 @@ void FileWatch::work() {
     const BootTime then = system_clock().now().boot;
     const bool look = then >= next_look;
     if (look) {
+      ask_kernel();
       look_blindly();
-      next_look = then + options_.blind_scan;
+      keep_room(then);
+      last_look = then;
     }
     if (!tasks.empty() || events || look || more || scan_waits) {
       more = pass(then);

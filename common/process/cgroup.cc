@@ -1,6 +1,7 @@
 #include "common/process/cgroup.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -8,6 +9,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <string>
 
 #include "common/io/file.h"
@@ -123,6 +125,11 @@ Result<bool> Cgroup::empty() const {
   return value_of(text, "populated") == 0;
 }
 
+bool Cgroup::gone() const {
+  char byte = 0;
+  return ::pread(events_.get(), &byte, 1, 0) < 0 && errno == ENODEV;
+}
+
 std::uint64_t Cgroup::oom_kills() const {
   const auto text = io::read_file(path_ / "memory.events", 65536);
   return text ? value_of(*text, "oom_kill") : 0;
@@ -138,6 +145,47 @@ Result<void> Cgroup::remove() const {
   }
   if (::rmdir(path_.c_str()) != 0 && errno != ENOENT) return failed("removing", path_, errno);
   return {};
+}
+
+Result<void> make_run_group(const std::filesystem::path& group) {
+  // Each round but the last means that another run's end has taken the base away in between; a node has few runs.
+  for (int round = 0; round < 100; ++round) {
+    if (::mkdir(group.parent_path().c_str(), 0755) != 0 && errno != EEXIST) return failed("making", group.parent_path(), errno);
+    if (::mkdir(group.c_str(), 0755) == 0 || errno == EEXIST) return {};
+    if (errno != ENOENT) break;
+  }
+  return failed("making", group, errno);
+}
+
+Result<void> remove_run_group(const std::filesystem::path& group) {
+  struct stat info{};
+  if (::stat(group.c_str(), &info) == 0) {
+    auto there = Cgroup::make(group);
+    if (!there) return fail(std::move(there.error()));
+    if (auto removed = there->remove(); !removed) return removed;
+  }
+  const auto base = group.parent_path();
+  if (base.filename().string().starts_with(kBasePrefix)) ::rmdir(base.c_str());  // refused as long as it holds another run's
+  return {};
+}
+
+Result<void> discard_run_group(const std::filesystem::path& group, int timeout_ms) {
+  struct stat info{};
+  if (::stat(group.c_str(), &info) != 0) return remove_run_group(group);
+  auto there = Cgroup::make(group);
+  if (!there) return fail(std::move(there.error()));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    auto empty = there->empty();
+    if (!empty) return fail(std::move(empty.error()));
+    if (*empty) return remove_run_group(group);
+    if (auto killed = there->kill(); !killed) return killed;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (left <= 0)
+      return fail(ErrorCode::TimedOut, "emptying cgroup '" + group.string() + "': processes are still there after " + std::to_string(timeout_ms) + " ms");
+    pollfd poll{.fd = there->events_fd(), .events = POLLPRI, .revents = 0};
+    ::poll(&poll, 1, static_cast<int>(left));
+  }
 }
 
 }  // namespace muster::process

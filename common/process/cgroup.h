@@ -35,6 +35,8 @@ class Cgroup {
   Result<void> kill() const;
   [[nodiscard]] std::uint32_t count() const;
   Result<bool> empty() const;
+  // Somebody removed it. Only an empty one can be removed, but what its processes started before that may live on elsewhere.
+  [[nodiscard]] bool gone() const;
   // 0 where the memory controller is not in this tree.
   [[nodiscard]] std::uint64_t oom_kills() const;
   // It and the (empty) groups that the ranks made below it.
@@ -48,5 +50,16 @@ class Cgroup {
   io::UniqueFd procs_;
   io::UniqueFd events_;
 };
+
+// Groups stand as <base>/<job>.<attempt>, the base is a node's own and made with its first group. Nothing of it is left when the last run has ended, whoever
+// ended it: worker, agent or client.
+inline constexpr const char* kBasePrefix = "muster-";
+// Makes both; a base that goes at this moment, with another run's group, is made again.
+Result<void> make_run_group(const std::filesystem::path& group);
+// Removes the group with the groups that ranks made below it, then the base if it is one and is empty. What is not there is no error; a group with processes
+// in it is.
+Result<void> remove_run_group(const std::filesystem::path& group);
+// Kills what is in it first, and waits for its end. TimedOut: still there (uninterruptible sleep).
+Result<void> discard_run_group(const std::filesystem::path& group, int timeout_ms);
 
 }  // namespace muster::process

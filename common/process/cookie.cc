@@ -19,20 +19,28 @@ namespace {
 constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr long kLookAgainNs = 1'000'000;             // an exec takes less; a longer one is met by the next look
 
-enum class Look : std::uint8_t { Carries, Clean, Empty };
+enum class Look : std::uint8_t { Carries, Clean, Empty, Unknown };
 
-// Whether "\0NAME=value\0" is in the environment. `room` is reused from process to process.
-Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room) {
+// Gone, or not ours to look into (another user's). Anything else, such as a process that has no descriptor left for the look, says nothing of who carries
+// what, and must never be taken for clean.
+bool gone_or_foreign(int error) { return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM; }
+
+// Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from process to process.
+Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
+  const auto without = [&error](int number) {
+    error = number;
+    return gone_or_foreign(number) ? Look::Clean : Look::Unknown;
+  };
   char path[sizeof(dirent::d_name) + 16];
   std::snprintf(path, sizeof path, "%s/environ", pid);
   const io::UniqueFd fd(::openat(proc, path, O_RDONLY | O_CLOEXEC));
-  if (!fd) return Look::Clean;  // gone, or not ours to look into
+  if (!fd) return without(errno);
   std::size_t used = 0;
   for (;;) {
     if (room.size() - used < 4096) room.resize(room.size() * 2);
     const ssize_t count = ::read(fd.get(), room.data() + used, room.size() - used);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Look::Clean;
+    if (count < 0) return without(errno);
     if (count == 0) break;
     used += static_cast<std::size_t>(count);
   }
@@ -64,14 +72,24 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
   std::string room(16384, '\0');
   CookieScan scan;
   const pid_t own = ::getpid();
-  while (const dirent* entry = ::readdir(proc.get())) {
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(proc.get());
+    if (entry == nullptr && errno != 0) return fail_errno("listing '/proc'", errno);
+    if (entry == nullptr) break;
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room);
+    int error = 0;
+    const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room, error);
     if (look == Look::Clean) continue;
     const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     if (pid == own) continue;
     const auto stat = read_stat(pid);
-    if (!stat) continue;
+    if (!stat && stat.error().code == ErrorCode::NotFound) continue;
+    if (!stat) return fail(Error(stat.error()));
+    if (look == Look::Unknown) {
+      if (!in_between(*stat) || stat->start_time < since) continue;
+      return fail_errno(std::string("looking into process ") + entry->d_name, error);
+    }
     if (look == Look::Carries) {
       if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
     } else if (in_between(*stat) && stat->start_time >= since) {
@@ -104,7 +122,8 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     for (const auto& process : scan->found) {
       if (killed_.contains(process)) continue;  // dies, and is waited for
       auto pidfd = Pidfd::open(process);
-      if (!pidfd) continue;  // gone by itself
+      if (!pidfd && pidfd.error().code == ErrorCode::NotFound) continue;  // gone by itself
+      if (!pidfd) return fail(std::move(pidfd.error()));
       if (auto sent = pidfd->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) return fail(std::move(sent.error()));
       killed_.insert(process);
       fresh = true;

@@ -1,7 +1,8 @@
 // Finds processes by a variable in their environment (/proc/PID/environ) and sweeps them. How muster proves that nothing of an attempt is
 // left without cgroups and without being root: a process that left its session, its group and its parent still has its environment.
 // A process between fork and exec has its parent's, so it is found too. One in the middle of its exec has none for a moment:
-// that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors.
+// that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors, a look that could not be
+// had (no descriptors, no memory) is one: nothing is known then.
 // Cannot see: a process that emptied its own environment (the worker finds those as its descendants), or one of another user when we are not root.
 #pragma once
 

@@ -2,11 +2,15 @@
 
 #include <charconv>
 
+#include "common/rpc/backoff.h"
+
 namespace muster::rpc {
 namespace {
 
 constexpr int kKeepaliveTimeMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 3'000;
+// Covers a first packet that was lost (sent again after 1 s) and a server that has 2,000 others to greet.
+constexpr int kConnectMostMs = 2'000;
 constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its end
 
 bool same(std::string_view a, std::string_view b) {
@@ -48,18 +52,22 @@ Result<void> check_address(std::string_view address) {
   return {};
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
+grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);  // in truth: how long one attempt to connect may take
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMin / std::chrono::milliseconds(1));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMax / std::chrono::milliseconds(1));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMostMs);  // in truth: how long one attempt to connect may take
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy variable in a user's environment must not capture loopback
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(), arguments);
+  return arguments;
+}
+
+std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
+  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(), channel_arguments());
 }
 
 void authorize(grpc::ClientContext& context, const std::string& token) {

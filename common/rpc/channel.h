@@ -22,9 +22,10 @@ Result<void> check_address(std::string_view address);
 [[nodiscard]] bool is_unix(std::string_view address);
 [[nodiscard]] bool is_loopback(std::string_view address);  // unix sockets count
 
-// A connection of its own (two channels to one address never share one). A dead peer is noticed within 8 s even when nothing is sent;
-// reconnects back off from 50 ms to 2 s.
+// A connection of its own (two channels to one address never share one). A dead peer is noticed within 8 s even when nothing is sent.
+// What a channel does by itself to come back is no slower than what backoff.h does with a new channel a try.
 std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint);
+grpc::ChannelArguments channel_arguments();
 
 // `authorization: Bearer <token>`; nothing when the token is empty. Once a call, before it starts.
 void authorize(grpc::ClientContext& context, const std::string& token);

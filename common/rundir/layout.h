@@ -9,6 +9,7 @@
 //         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time, boot id), or the agent (pid 0) for "never"
 //         lease           agent, by rename: boot time at which the orphan grace ends. The worker kills its ranks when it is past or gone.
 //         events          worker, appended: rank pids, started, exits, stop requested, swept
+//         bell            FIFO, made by the agent: the worker rings it after each write to `claim` or `events`. Not there: the agent looks now and then.
 //         mark            agent, appended: refused, swept by the agent, first step seen, success seen, evidence lines
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
@@ -52,6 +53,7 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path claim() const { return root_ / "claim"; }
   [[nodiscard]] std::filesystem::path lease() const { return root_ / "lease"; }
   [[nodiscard]] std::filesystem::path events() const { return root_ / "events"; }
+  [[nodiscard]] std::filesystem::path bell() const { return root_ / "bell"; }
   [[nodiscard]] std::filesystem::path mark() const { return root_ / "mark"; }
   [[nodiscard]] std::filesystem::path logs() const { return root_ / "logs"; }
   [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".log"); }

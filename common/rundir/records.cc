@@ -1,5 +1,7 @@
 #include "common/rundir/records.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -39,7 +41,9 @@ Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
 
 Result<void> make_run(const RunLayout& run) {
   if (auto made = io::make_dirs(run.root(), 0700); !made) return made;
-  return io::make_dirs(run.logs(), 0700);
+  if (auto made = io::make_dirs(run.logs(), 0700); !made) return made;
+  (void)!::mkfifo(run.bell().c_str(), 0600);
+  return {};
 }
 
 Result<void> write_launch(const RunLayout& run, const v1::Launch& launch) {

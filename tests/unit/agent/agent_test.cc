@@ -1,6 +1,8 @@
 // The whole agent in this process: real worker, real ranks, real files, a fake controller on a unix socket.
 #include <signal.h>
 
+#include <atomic>
+
 #include "agent/loop.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
@@ -105,7 +107,8 @@ class AgentTest : public ::testing::Test {
                                   .min_free_bytes = 1},
                          .version = "test",
                          .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; },
-                         .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); }};
+                         .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); },
+                         .clock = clock_};
     agent_ = std::make_unique<Agent>(*loop_, std::move(*state), std::move(options));
     auto started = agent_->start();
     ASSERT_TRUE(started) << started.error().message;
@@ -151,6 +154,7 @@ class AgentTest : public ::testing::Test {
   std::unique_ptr<async::Loop> loop_;
   std::unique_ptr<Agent> agent_;
   std::promise<std::string> permanent_;
+  const Clock* clock_ = &system_clock();
 };
 
 TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
@@ -296,6 +300,34 @@ TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   EXPECT_NE(exits.at(1).evidence().find("ValueError: bad batch"), std::string::npos);
 }
 
+// A rank ended right after its save: the sweep was heard before the checkpoint was, and the next attempt began from an older one.
+TEST_F(AgentTest, WhatWasSavedLastIsToldBeforeTheSweep) {
+  begin();
+  // The least that the layout takes for a whole archive.
+  std::string whole("PK\x01\x02", 4);
+  whole.resize(46);
+  whole += std::string("PK\x05\x06", 4) + std::string(4, '\0') + std::string("\x01\0\x01\0\x2e\0\0\0\0\0\0\0\0\0", 14);
+  dir_.write("shard", whole);
+  v1::Order order = run_order(
+      "mkdir -p save/iter_0000010/mp_rank_00 && cp shard save/iter_0000010/mp_rank_00/model_optim_rng.pt && "
+      "printf 10 > save/latest_checkpointed_iteration.txt; kill -KILL $$");
+  order.mutable_run()->mutable_watching()->set_layout("megatron");
+  order.mutable_run()->mutable_watching()->set_save_dir((dir_.path() / "save").string());
+  wishes_.want(order);
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+  bool saved = false, swept = false;
+  for (const auto& request : controller_->heard()) {
+    for (const auto& reading : request.pulse().readings()) {
+      for (const auto& shard : reading.shards()) saved = saved || (shard.step() == 10 && shard.finished() && shard.sealed());
+    }
+    for (const auto& one : request.facts().facts()) {
+      swept = swept || one.has_swept();
+      EXPECT_TRUE(!one.has_swept() || saved) << "swept is heard, the checkpoint is not yet";
+    }
+  }
+  EXPECT_TRUE(swept);
+}
+
 TEST_F(AgentTest, GraceEndsWhenPulsesAreNoLongerAcknowledged) {
   begin();
   v1::Order order = run_order("exec sleep 1000");
@@ -311,6 +343,39 @@ TEST_F(AgentTest, GraceEndsWhenPulsesAreNoLongerAcknowledged) {
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
   EXPECT_EQ(swept->swept().reason(), "orphaned");
+}
+
+// The wall clock is another by hours at each reading.
+class SetClock final : public Clock {
+ public:
+  [[nodiscard]] Now now() const override {
+    Now now = system_clock().now();
+    now.wall += std::chrono::hours(readings_.fetch_add(1) % 2 == 0 ? 24 : -24);
+    return now;
+  }
+
+ private:
+  mutable std::atomic<std::uint64_t> readings_ = 0;
+};
+
+// Somebody sets the node's clock while a job runs: leases, the bounds of facts that wait for a log, pulses and stops go on as ever.
+TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
+  static const SetClock clock;
+  clock_ = &clock;
+  begin();
+  v1::Order order = run_order("if [ $RANK = 0 ]; then exec sleep 1000; fi; echo 'ValueError: bad batch' >&2; exit 1", 2);
+  order.mutable_run()->mutable_orphan_grace()->set_seconds(5);
+  wishes_.want(order);
+  const auto exited = fact(v1::Fact::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_NE(exited->exited().evidence().find("ValueError: bad batch"), std::string::npos);
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
+  EXPECT_GT(living(), 0U);
+  wishes_.want(stop_order());
+  const auto swept = fact(v1::Fact::kSwept);
+  ASSERT_TRUE(swept);
+  EXPECT_EQ(swept->swept().reason(), "stopped");
+  leave();
 }
 
 TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {

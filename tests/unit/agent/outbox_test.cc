@@ -68,6 +68,16 @@ TEST(Outbox, AnExitThatWaitsHoldsOnlyTheSweep) {
   EXPECT_TRUE(second.facts(1).has_swept());
 }
 
+TEST(Outbox, ASweepWaitsForTheLastLookAlone) {
+  Outbox outbox;
+  outbox.gather(kRun, {started(), exited(0, 1), swept()}, kAll, false);
+  EXPECT_EQ(outbox.take().facts_size(), 2);
+  outbox.gather(kRun, {started(), exited(0, 1), swept()}, kAll, true);
+  const auto last = outbox.take();
+  ASSERT_EQ(last.facts_size(), 1);
+  EXPECT_TRUE(last.facts(0).has_swept());
+}
+
 TEST(Outbox, ForgottenRunLeavesNothing) {
   Outbox outbox;
   outbox.gather(kRun, {started()}, kAll);

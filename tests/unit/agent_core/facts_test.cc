@@ -47,6 +47,18 @@ TEST(Facts, StartedCarriesPidsInLocalOrderAndTheWorker) {
   EXPECT_EQ(std::vector<std::uint64_t>(facts[0].started().pids().begin(), facts[0].started().pids().end()), (std::vector<std::uint64_t>{104, 105, 106}));
 }
 
+// The node's clock was set back between two exits: the rank that died of the first one's death looked like the cause.
+TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
+  RunSeen seen = started_run();
+  const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
+  seen.exits[6] = {.rank = 6, .code = 1, .at = at(3'600'000), .boot = boot(500)};
+  seen.exits[4] = {.rank = 4, .code = -1, .signal = 6, .at = at(20), .boot = boot(510)};
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(facts.size(), 3U);
+  EXPECT_EQ(facts[1].exited().rank(), 6U);
+  EXPECT_EQ(facts[2].exited().rank(), 4U);
+}
+
 TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   RunSeen seen = started_run();
   seen.first_step = 12;

@@ -1,47 +1,189 @@
-// Control groups where this machine lets us have them; the choice between them and cookies everywhere.
+// Control groups where this machine lets us have them; the choice between them and cookies everywhere. The base was muster-<node>: two clusters with nodes
+// of one name shared it, and a killed agent left it behind.
 #include <signal.h>
+#include <sys/wait.h>
 
+#include "common/process/cgroup.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
 namespace {
 
-TEST(CgroupBase, NoneAndNonsense) {
-  const auto none = choose_cgroup_base("none", kNode);
+namespace fs = std::filesystem;
+
+// Of this test's process: other builds' tests may run beside it.
+InstanceId instance(const std::string& name) { return InstanceId(name + std::to_string(::getpid())); }
+
+std::optional<fs::path> writable_parent() {
+  const auto own = process::own_cgroup();
+  if (!own) return std::nullopt;
+  const fs::path probe = *own / ("muster-probe-" + std::to_string(::getpid()));
+  std::error_code error;
+  if (!fs::create_directory(probe, error)) return std::nullopt;
+  fs::remove(probe, error);
+  return *own;
+}
+
+#define NEEDS_CGROUPS(parent)            \
+  const auto parent = writable_parent(); \
+  if (!parent) GTEST_SKIP() << "no cgroup v2 directory that this user may write to"
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
+  static std::function<void(HostOptions&)> with(const fs::path& base, const ClusterId& cluster = kCluster) {
+    return [base, cluster](HostOptions& options) {
+      options.cgroup_base = base;
+      options.cluster = cluster;
+    };
+  }
+  TempDir dir_;
+};
+
+TEST_F(CgroupTest, NoneAndNonsense) {
+  const auto none = choose_cgroup_base("none", kNode, instance("a"));
   ASSERT_TRUE(none);
   EXPECT_FALSE(none->base);
   EXPECT_FALSE(none->note.empty());
-  const TempDir dir;
-  const auto plain = choose_cgroup_base((dir.path() / "x").string(), kNode);
+  const auto plain = choose_cgroup_base((dir_.path() / "x").string(), kNode, instance("a"));
   ASSERT_FALSE(plain) << "an ordinary directory is no control group";
   EXPECT_EQ(plain.error().code, ErrorCode::InvalidArgument);
-  EXPECT_FALSE(choose_cgroup_base("relative", kNode));
+  EXPECT_FALSE(choose_cgroup_base("relative", kNode, instance("a")));
 }
 
-TEST(CgroupBase, AutoAlwaysSaysWhatItDid) {
-  const auto choice = choose_cgroup_base("auto", NodeName("unit-test-" + std::to_string(::getpid())));
+TEST_F(CgroupTest, AutoAlwaysSaysWhatItDidAndLeavesNothingUntilThereIsARun) {
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
   ASSERT_TRUE(choice) << choice.error().message;
   EXPECT_FALSE(choice->note.empty());
   if (choice->base) {
-    EXPECT_EQ(::rmdir(choice->base->c_str()), 0) << "nothing may be left in it";
+    EXPECT_FALSE(fs::exists(*choice->base)) << "an idle agent that is killed must leave nothing";
   }
 }
 
-TEST(CgroupRun, SweepFindsWhatHasEmptiedItsEnvironment) {
-  const auto choice = choose_cgroup_base("auto", NodeName("unit-test-" + std::to_string(::getpid())));
-  ASSERT_TRUE(choice);
-  if (!choice->base) GTEST_SKIP() << choice->note;
-  const TempDir dir;
+// Two private clusters on one machine, both with a node n1 and a job of the same id, or one job with two nodes on one machine and one --cgroup directory:
+// ending the one run killed the other's ranks.
+TEST_F(CgroupTest, AgentsOfOneNodeNameDoNotShare) {
+  NEEDS_CGROUPS(parent);
+  for (const std::string& wanted : {std::string("auto"), (*parent / ("muster-test-" + std::to_string(::getpid()))).string()}) {
+    const auto one = choose_cgroup_base(wanted, kNode, instance("one")), two = choose_cgroup_base(wanted, kNode, instance("two"));
+    ASSERT_TRUE(one && two) << one.error().message;
+    ASSERT_TRUE(one->base && two->base) << one->note;
+    EXPECT_NE(*one->base, *two->base);
+    {
+      HostLife first(dir_.path() / "one", with(*one->base)), second(dir_.path() / "two", with(*two->base, ClusterId("c-other")));
+      for (HostLife* life : {&first, &second}) {
+        life->perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+        ASSERT_TRUE(life->wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+      }
+      const fs::path kept = *two->base / (kRun.first.str() + ".1");
+      EXPECT_EQ(process::Cgroup::make(kept)->count(), 1U);
+      ASSERT_TRUE(process::Cgroup::make(*one->base / (kRun.first.str() + ".1"))->kill());
+      ASSERT_TRUE(first.wait_for([](const RunSeen& seen) { return seen.swept; }));
+      EXPECT_EQ(process::Cgroup::make(kept)->count(), 1U) << "the other's rank lives";
+      second.perform(SignalStop{.run = kRun});
+      ASSERT_TRUE(second.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    }
+    EXPECT_FALSE(fs::exists(*one->base));
+    EXPECT_FALSE(fs::exists(*two->base));
+    if (wanted != "auto") {
+      EXPECT_EQ(::rmdir(wanted.c_str()), 0);
+    }
+    fs::remove_all(dir_.path() / "one");
+    fs::remove_all(dir_.path() / "two");
+  }
+}
+
+TEST_F(CgroupTest, SweepFindsWhatHasEmptiedItsEnvironment) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
+  ASSERT_TRUE(choice && choice->base);
   {
-    HostLife life(dir.path() / "state", [&](HostOptions& options) { options.cgroup_base = choice->base; });
-    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
+    HostLife life(dir_.path() / "state", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
     ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
     ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
     ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
     life.perform(SweepRun{.run = kRun, .reason = "worker died"});
     EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
-  EXPECT_EQ(::rmdir(choice->base->c_str()), 0) << "the run's own group is gone";
+  EXPECT_FALSE(fs::exists(*choice->base)) << "the run's own group is gone, and the base with it";
+}
+
+// kill -9 of an agent that is never started again: its runs go on, end, and leave nothing.
+TEST_F(CgroupTest, TheWorkerRemovesTheBaseOfAnAgentThatIsGone) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
+  ASSERT_TRUE(choice && choice->base);
+  pid_t worker = 0;
+  {
+    HostLife life(dir_.path() / "state", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker = static_cast<pid_t>(life.seen().worker_pid);
+  }
+  EXPECT_TRUE(fs::exists(*choice->base));
+  ::kill(worker, SIGTERM);
+  ASSERT_EQ(::waitpid(worker, nullptr, 0), worker) << "the test's process was its agent";
+  EXPECT_FALSE(fs::exists(*choice->base));
+}
+
+TEST_F(CgroupTest, AStartRemovesTheEmptyLeftoversOfItsOwnInstanceOnly) {
+  NEEDS_CGROUPS(parent);
+  const InstanceId own = instance("own");
+  const auto choice = choose_cgroup_base("auto", kNode, own);
+  ASSERT_TRUE(choice && choice->base);
+  const fs::path stale = *choice->base / "0000000000abc.7", renamed = *parent / ("muster-othername-" + own.str()),
+                 foreign = *parent / ("muster-n1-" + instance("foreign").str());
+  for (const fs::path& path : {stale / "made by a rank", renamed / "0000000000abc.1", foreign / "0000000000abc.1"}) fs::create_directories(path);
+  ASSERT_TRUE(choose_cgroup_base("auto", kNode, own));
+  {
+    const HostLife life(dir_.path() / "state", with(*choice->base));
+  }
+  EXPECT_FALSE(fs::exists(*choice->base));
+  EXPECT_FALSE(fs::exists(renamed));
+  EXPECT_TRUE(fs::exists(foreign / "0000000000abc.1")) << "somebody else's";
+  EXPECT_TRUE(process::remove_run_group(foreign / "0000000000abc.1"));
+  EXPECT_FALSE(fs::exists(foreign));
+}
+
+TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
+  ASSERT_TRUE(choice && choice->base);
+  {
+    HostLife life(dir_.path() / "state", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  }
+  ASSERT_TRUE(choose_cgroup_base("auto", kNode, instance("a")));
+  HostLife life(dir_.path() / "state", with(*choice->base));
+  EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
+  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
+  life.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_FALSE(fs::exists(*choice->base));
+}
+
+// What a client does that takes a whole private cluster down after its daemons were killed.
+TEST_F(CgroupTest, ARunsGroupCanBeDiscardedWithAllThatIsInIt) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
+  ASSERT_TRUE(choice && choice->base);
+  const fs::path group = *choice->base / (kRun.first.str() + ".1");
+  pid_t worker = 0;
+  {
+    HostLife life(dir_.path() / "state", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & touch ready; exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker = static_cast<pid_t>(life.seen().worker_pid);
+  }
+  ::kill(worker, SIGKILL);
+  ASSERT_EQ(::waitpid(worker, nullptr, 0), worker);
+  EXPECT_TRUE(fs::exists(group));
+  const auto discarded = process::discard_run_group(group, 10'000);
+  EXPECT_TRUE(discarded) << discarded.error().message;
+  EXPECT_FALSE(fs::exists(*choice->base));
+  EXPECT_TRUE(process::discard_run_group(group, 10'000)) << "nothing there is no error";
 }
 
 }  // namespace

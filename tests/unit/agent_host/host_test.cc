@@ -3,8 +3,10 @@
 
 #include <signal.h>
 
+#include "agent/host/run_view.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"
+#include "tests/unit/process/stranger.h"
 
 namespace muster::agent {
 namespace {
@@ -87,6 +89,87 @@ TEST_F(HostTest, NextLifeAdoptsAndDisturbsNothing) {
   EXPECT_EQ(life.seen().exits.at(0).signal, SIGKILL);
 }
 
+// Workers outlive upgrades: one that an older agent started has no bell to ring, and its exits must be seen all the same, and soon.
+TEST_F(HostTest, ARunWithoutABellIsLookedAt) {
+  {
+    HostLife life(dir_.path() / "state");
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000", 2)});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    std::filesystem::remove(rundir::RunLayout(life.run_dir()).bell());
+  }
+  HostLife life(dir_.path() / "state");
+  ::kill(static_cast<pid_t>(life.seen().pids.at(1)), SIGKILL);
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.exits.contains(1); })) << "rank 0 lives: no end of a worker tells of it";
+  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
+  ASSERT_EQ(life.troubles().size(), 1U);
+  EXPECT_NE(life.troubles().front().find("it is looked at every 50 ms instead"), std::string::npos) << life.troubles().front();
+  life.perform(SignalStop{.run = kRun});
+  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_EQ(life.troubles().size(), 1U) << "said once";
+}
+
+TEST_F(HostTest, TakesNoInotifyInstanceAndKeepsNoBellOfARunThatIsOver) {
+  const auto open_files = [] {
+    std::multiset<std::string> targets;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      targets.insert(std::filesystem::read_symlink(entry.path(), ignored).string());
+    return targets;
+  };
+  HostLife life(dir_.path() / "state");
+  const std::string bell = rundir::RunLayout(life.run_dir()).bell().string();
+  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  EXPECT_FALSE(open_files().contains("anon_inode:inotify"));
+  EXPECT_EQ(open_files().count(bell), 1U);
+  life.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_EQ(open_files().count(bell), 0U);
+}
+
+// `muster env` and whoever debugs a launch go by the launch record: what the rank was really given must be in it, to the letter.
+TEST_F(HostTest, LaunchRecordIsWhatTheRankReallyGot) {
+  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere:/usr/bin:/bin"; });
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "", 2);
+  for (auto& rank : *launch.mutable_ranks()) {
+    rank.clear_argv();
+    for (const char* word : {"sleep", "1000"}) rank.add_argv(word);
+  }
+  (*launch.mutable_env())["HOME"] = "/of/the/job";
+  (*launch.mutable_ranks(1)->mutable_env())["USER"] = "rank's own";
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
+  const auto record = rundir::read_launch(rundir::RunLayout(life.run_dir()));
+  ASSERT_TRUE(record && *record);
+  const auto lines = [](const std::string& text) {
+    std::vector<std::string> all;
+    for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) all.emplace_back(text.c_str() + at);
+    return all;
+  };
+  for (const auto& rank : (*record)->ranks()) {
+    std::map<std::string, std::string> recorded;
+    const auto put = [&](const std::string& variable) { recorded[variable.substr(0, variable.find('='))] = variable; };
+    for (const std::string& variable : (*record)->env()) put(variable);
+    for (const std::string& variable : rank.env()) put(variable);
+    std::set<std::string> expected;
+    for (const auto& [name, variable] : recorded) expected.insert(variable);
+    const std::string proc = "/proc/" + std::to_string(life.seen().pids.at(rank.rank()));
+    const auto got = lines(read_text(proc + "/environ"));
+    EXPECT_EQ(std::set<std::string>(got.begin(), got.end()), expected);
+    EXPECT_EQ(got.size(), expected.size()) << "none twice";
+    EXPECT_EQ(lines(read_text(proc + "/cmdline")), std::vector<std::string>(rank.argv().begin(), rank.argv().end()));
+    EXPECT_EQ(rank.argv(0), "/usr/bin/sleep");
+    EXPECT_EQ(std::filesystem::canonical(proc + "/exe"), std::filesystem::canonical(rank.argv(0)));
+    EXPECT_EQ(std::filesystem::canonical(proc + "/cwd"), std::filesystem::canonical(rank.cwd()));
+    EXPECT_TRUE(expected.contains("HOME=/of/the/job"));
+    EXPECT_TRUE(expected.contains("PATH=/nowhere:/usr/bin:/bin"));
+    EXPECT_EQ(expected.contains("USER=rank's own"), rank.rank() == 1);
+    EXPECT_TRUE(expected.contains("LOGNAME=" + find_user("")->name));
+  }
+  life.perform(SignalStop{.run = kRun});
+  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+}
+
 TEST_F(HostTest, DeadWorkerIsSeenAtOnceAndItsRanksAreSwept) {
   HostLife life(dir_.path() / "state");
   // setsid: one that left its session and its group must be found as well.
@@ -158,13 +241,90 @@ TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
   EXPECT_EQ(life.seen().worker, WorkerState::Never);
 }
 
-TEST_F(HostTest, WorkerThatCannotBeStartedIsALaunchFailureWithASentence) {
+TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
   HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
   const RunSeen seen = life.seen();
   ASSERT_TRUE(seen.refused);
-  EXPECT_EQ(seen.refused->first, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
   EXPECT_NE(seen.refused->second.find("'/nonexistent/muster-worker'"), std::string::npos) << seen.refused->second;
+}
+
+TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
+  HostLife life(dir_.path() / "state");
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
+  launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
+  launch.mutable_resume()->set_source((dir_.path() / "save").string());
+  launch.mutable_resume()->set_step(7);
+  launch.mutable_resume()->set_layout("megatron");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  const RunSeen seen = life.seen();
+  ASSERT_TRUE(seen.refused);
+  EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
+  EXPECT_NE(seen.refused->second.find("resuming from step 7 in '" + (dir_.path() / "save").string() + "'"), std::string::npos) << seen.refused->second;
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
+}
+
+TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
+  HostLife life(dir_.path() / "state");
+  dir_.write("file", "");
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
+  launch.add_make_dirs((dir_.path() / "file/out").string());
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.seen().refused);
+  EXPECT_NE(life.seen().refused->second.find("file/out"), std::string::npos) << life.seen().refused->second;
+}
+
+// An agent that had used up its descriptors took the worker of a healthy run for dead, and swept the run.
+TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
+  {
+    HostLife life(dir_.path() / "state");
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  }
+  const rundir::AgentLayout state(dir_.path() / "state");
+  RunView view(rundir::RunLayout(state.run(kRun.first, kRun.second)), *process::boot_id());
+  {
+    const process::FewDescriptors few(1);  // enough for its files, and for a handle on the worker, but not to see whether it is the right one
+    (void)view.refresh();
+    EXPECT_EQ(view.seen().worker, WorkerState::Alive);
+    ASSERT_TRUE(view.worker_unknown());
+    EXPECT_NE(view.worker_unknown()->message.find("Too many open files"), std::string::npos) << view.worker_unknown()->message;
+    EXPECT_EQ(view.worker(), nullptr);
+  }
+  ASSERT_TRUE(view.refresh());
+  EXPECT_EQ(view.seen().worker, WorkerState::Alive);
+  EXPECT_FALSE(view.worker_unknown());
+  ASSERT_NE(view.worker(), nullptr);
+  EXPECT_TRUE(view.worker()->signal(SIGKILL));
+}
+
+// A sweep that could not be begun must not be taken for one that is under way: the run would never be swept.
+TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
+  HostLife life(dir_.path() / "state");
+  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
+  const SweepRun sweep{.run = kRun, .reason = "never started"};
+  life.on_loop([&] {
+    const process::FewDescriptors few(1);
+    life.host().perform(sweep);
+  });
+  EXPECT_FALSE(life.seen().swept);
+  ASSERT_EQ(life.troubles().size(), 1U);
+  EXPECT_NE(life.troubles().front().find("sweeping run '"), std::string::npos) << life.troubles().front();
+  life.perform(sweep);
+  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+}
+
+// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the node waiting for ever.
+TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
+  HostLife life(dir_.path() / "state");
+  const process::Stranger stranger;
+  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  life.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 
 TEST_F(HostTest, WorkerThatDiesBeforeItsClaimLeavesAnUnclaimedRun) {
@@ -217,7 +377,8 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   });
 }
 
-TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndGrowsOnlyByWhatCounts) {
+// Away for 28 of 30 minutes of grace, an agent came back to ranks that had been killed at 27: leases were rewritten only when they gained a tenth.
+TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {
   HostLife life(dir_.path() / "state");
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
@@ -225,14 +386,18 @@ TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndGrowsOnlyByWhatCounts) {
   const auto until = [&] { return *rundir::lease_end(**rundir::read_lease(layout), *process::boot_id()); };
   const BootTime first = until();
   const BootTime now = system_clock().now().boot;
-  EXPECT_LE(first, now + std::chrono::seconds(60));
-  EXPECT_GT(first, now + std::chrono::seconds(50));
-  life.on_loop([&] { life.host().renew_leases(now + std::chrono::seconds(2)); });
-  EXPECT_EQ(until(), first) << "a tenth of the grace (6 s) is not gained yet";
-  life.on_loop([&] { life.host().renew_leases(now + std::chrono::seconds(10)); });
-  EXPECT_EQ(until(), now + std::chrono::seconds(70));
-  life.on_loop([&] { life.host().renew_leases(now); });
-  EXPECT_EQ(until(), now + std::chrono::seconds(70)) << "never shortened by an older pulse";
+  const auto grace = std::chrono::seconds(60), step = std::chrono::seconds(6);
+  EXPECT_LE(first, now + grace + step);
+  const BootTime heard = first - grace - step;
+  for (const auto later : {std::chrono::seconds(2), std::chrono::seconds(5)}) {
+    life.on_loop([&] { life.host().renew_leases(heard + later); });
+    EXPECT_EQ(until(), first) << "a tenth of the grace is not gained yet";
+    EXPECT_GE(until(), heard + later + grace) << "and the whole grace is there all the same";
+  }
+  life.on_loop([&] { life.host().renew_leases(heard + step); });
+  EXPECT_EQ(until(), heard + step + grace + step);
+  life.on_loop([&] { life.host().renew_leases(heard); });
+  EXPECT_EQ(until(), heard + step + grace + step) << "never shortened by an older pulse";
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(StartChecks, PortTaken) {
   launch.set_address("192.0.2.1");  // documentation's: nobody's
   const auto foreign = check_ports(launch);
   ASSERT_TRUE(foreign);
-  EXPECT_EQ(foreign->why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(foreign->why, v1::START_FAILURE_NODE) << "another node may have the right address";
   EXPECT_NE(foreign->text.find("--address"), std::string::npos);
 }
 
@@ -137,10 +137,21 @@ TEST(RunDirs, OutputDirectoriesWithParents) {
   EXPECT_FALSE(make_output_dirs(bad, nullptr));
 }
 
+// The least that the layout takes for a whole archive: one directory entry and the end record. `word` tells them apart.
+std::string shard(const std::string& word) {
+  std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);
+  entry.resize(46);
+  end.resize(22);
+  end[8] = end[10] = 1;
+  end[12] = 46;
+  end[16] = static_cast<char>(word.size());
+  return word + entry + end;
+}
+
 TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   const TempDir dir;
-  dir.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "ten");
-  dir.write("save/iter_0000020/mp_rank_00/model_optim_rng.pt", "twenty");
+  dir.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", shard("ten"));
+  dir.write("save/iter_0000020/mp_rank_00/model_optim_rng.pt", shard("twenty"));
   v1::ResumeLinks resume;
   resume.set_dir((dir.path() / "resume/attempt-2").string());
   resume.set_source((dir.path() / "save").string());
@@ -149,7 +160,7 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   for (int again = 0; again < 2; ++again) {
     auto made = make_resume_links(resume, nullptr);
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), "twenty");
+    EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"));
     EXPECT_FALSE(std::filesystem::exists(dir.path() / "resume/attempt-2/iter_0000010"));
     EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/latest_checkpointed_iteration.txt").substr(0, 2), "20");
     std::filesystem::create_directories(dir.path() / "resume/attempt-2/left by an earlier try");
@@ -159,7 +170,34 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   const auto gone = make_resume_links(resume, nullptr);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
-  EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), "twenty") << "the old one stays until the new one is whole";
+  EXPECT_EQ(gone.error().message.find("resuming from step 30 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
+      << gone.error().message;
+  EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"))
+      << "the old one stays until the new one is whole";
+}
+
+// A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.
+TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
+  const TempDir dir;
+  v1::ResumeLinks resume;
+  resume.set_dir((dir.path() / "resume/attempt-2").string());
+  resume.set_source((dir.path() / "save").string());
+  resume.set_step(10);
+  resume.set_layout("megatron");
+  for (int step : {10, 20, 30, 40}) {
+    for (const char* part : {"00", "01"}) dir.write("save/iter_00000" + std::to_string(step) + "/mp_rank_" + part + "/model_optim_rng.pt", shard("x"));
+  }
+  EXPECT_TRUE(make_resume_links(resume, nullptr)) << "not among the newest, and no tracker: the ended attempt may have torn it";
+  dir.write("save/iter_0000010/mp_rank_01/model_optim_rng.pt", shard("x").substr(0, 40));
+  const auto torn = make_resume_links(resume, nullptr);
+  ASSERT_FALSE(torn);
+  EXPECT_EQ(torn.error().code, ErrorCode::DataLoss);
+  EXPECT_NE(torn.error().message.find("step 10 in '" + resume.source() + "': its checkpoint is torn: 1 of its 2 shards are whole"), std::string::npos)
+      << torn.error().message;
+  resume.set_step(20);
+  dir.write("save/latest_checkpointed_iteration.txt", "40");
+  std::filesystem::remove_all(dir.path() / "save/iter_0000020/mp_rank_00");
+  EXPECT_TRUE(make_resume_links(resume, nullptr).error().message.find("1 of its 2 shards") != std::string::npos) << "as many as its neighbours have";
 }
 
 }  // namespace

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
 #include "common/process/spawn.h"
+#include "tests/unit/process/stranger.h"
 
 namespace muster::process {
 namespace {
@@ -90,6 +92,46 @@ TEST(CookieScanOf, AProcessThatExecsWithoutEndIsNeverTakenForClean) {
   EXPECT_EQ(*killed, 1U);
   ::waitpid(*pid, nullptr, 0);
   fs::remove_all(dir);
+}
+
+// A rank of a job with a low limit of descriptors, or an agent that had used up its own, said "swept" of a run whose processes lived on.
+TEST(CookieScanOf, WithoutDescriptorsNothingIsKnownAndNothingIsClean) {
+  const auto value = unique_value("descriptors");
+  const pid_t pid = start(value);
+  auto sweep = CookieSweep::start(kName, value);
+  ASSERT_TRUE(sweep);
+  for (const rlim_t free : {0, 1}) {  // none for /proc itself; one for it and none for an environment
+    const FewDescriptors few(free);
+    const auto scan = scan_cookie(kName, value);
+    ASSERT_FALSE(scan) << "with " << free;
+    EXPECT_NE(scan.error().message.find("Too many open files"), std::string::npos) << scan.error().message;
+    EXPECT_FALSE(sweep->step());
+  }
+  const auto killed = sweep_cookie(kName, value, kPatienceMs);
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_EQ(*killed, 1U);
+  finish(pid);
+}
+
+TEST(CookieScanOf, WhatIsOlderThanTheCookieKeepsNobodyWaiting) {
+  const auto value = unique_value("older");
+  const Stranger stranger;
+  const pid_t pid = start(value);
+  const auto since = identify(pid)->start_time;
+  EXPECT_GT(scan_cookie(kName, value)->unsettled, 0U) << "it might carry it";
+  auto sweep = CookieSweep::start(kName, value, since);
+  ASSERT_TRUE(sweep);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  auto progress = sweep->step();
+  while (progress && *progress == CookieSweep::Progress::Waiting && std::chrono::steady_clock::now() < until) {
+    pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
+    ::poll(&wait, 1, kPatienceMs);
+    progress = sweep->step();
+  }
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(*progress, CookieSweep::Progress::Done);
+  EXPECT_EQ(sweep->killed(), 1U);
+  finish(pid);
 }
 
 TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {

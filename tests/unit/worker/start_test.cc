@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -260,6 +261,25 @@ TEST(Start, LimitsAreTheRanks) {
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   EXPECT_EQ(test.log(0), "77\n");
+}
+
+// A worker with as few descriptors as its job asked for could not look for what its ranks leave behind.
+TEST(Start, FewDescriptorsAreTheRanksAndNotTheWorkers) {
+  RunUnderTest test;
+  test.launch.set_nofile(4);
+  test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  rlimit own{}, workers{}, ranks{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &own), 0);
+  ASSERT_EQ(::prlimit(test.workers().back(), RLIMIT_NOFILE, nullptr, &workers), 0);
+  ASSERT_EQ(::prlimit(pid_of(test.events(), 0), RLIMIT_NOFILE, nullptr, &ranks), 0);
+  EXPECT_EQ(workers.rlim_cur, own.rlim_cur);
+  EXPECT_EQ(ranks.rlim_cur, 4U);
+  EXPECT_EQ(ranks.rlim_max, 4U);
+  test.signal(SIGTERM);
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()).back(), 'W');
 }
 
 TEST(Start, AnotherUser) {

@@ -15,6 +15,7 @@
 #include "common/process/cgroup.h"
 #include "common/process/cookie.h"
 #include "common/process/spawn.h"
+#include "tests/unit/process/stranger.h"
 #include "tests/unit/worker/run_under_test.h"
 
 namespace muster::worker {
@@ -324,6 +325,47 @@ TEST(WorkerKilled, RanksDieWithItAndTheRestIsFoundByTheCookie) {
   const auto swept = process::sweep_cookie(rundir::kCookieVariable, test.launch.cookie(), kPatienceMs);
   ASSERT_TRUE(swept);
   EXPECT_EQ(*swept, 2U);
+}
+
+// A process that hung in its exit, of somebody else and older than the run, kept every sweep on the node waiting for ever.
+TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
+  RunUnderTest test;
+  {
+    const process::Stranger stranger;
+    test.shell("exit 0");
+    test.start();
+    EXPECT_TRUE(test.wait_for(Event::kSwept));
+  }
+  EXPECT_EQ(test.wait_worker(), 0);
+}
+
+// A worker that could not look said that nothing was left.
+TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
+  RunUnderTest test;
+  test.stub({"--block"});
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  // Not the worker's child: something that a daemon started for a rank.
+  const auto left = process::spawn(
+      {.path = stub_path(), .argv = {stub_path(), "--block"}, .env = {std::string(rundir::kCookieVariable) + "=" + test.launch.cookie()}, .cwd = {}});
+  ASSERT_TRUE(left);
+  const pid_t worker = test.workers().back();
+  const auto open = std::distance(fs::directory_iterator("/proc/" + std::to_string(worker) + "/fd"), {});
+  rlimit before{};
+  ASSERT_EQ(::prlimit(worker, RLIMIT_NOFILE, nullptr, &before), 0);
+  // Five more: two for each of the sweep's own parts, one for /proc, none for an environment in it.
+  const rlimit lowered{.rlim_cur = static_cast<rlim_t>(open) + 5, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::prlimit(worker, RLIMIT_NOFILE, &lowered, nullptr), 0);
+  test.signal(SIGTERM);
+  ASSERT_TRUE(test.wait_for_file(test.run.worker_log())) << "it says that it cannot look";
+  EXPECT_EQ(kinds(test.events()).find('W'), std::string::npos);
+  EXPECT_EQ(::waitpid(*left, nullptr, WNOHANG), 0) << "it lives";
+  ASSERT_EQ(::prlimit(worker, RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()).back(), 'W');
+  int status = 0;
+  ASSERT_EQ(::waitpid(*left, &status, 0), *left);
+  EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {

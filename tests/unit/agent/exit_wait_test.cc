@@ -1,0 +1,39 @@
+#include "agent/exit_wait.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr BootTime kNow{seconds(1000)};
+
+TEST(ExitWait, NothingIsOver) { EXPECT_LE(ExitWait().until(), kNow); }
+
+TEST(ExitWait, ABoundIsABound) {
+  ExitWait wait = ExitWait::at_most(kNow, milliseconds(5));
+  EXPECT_EQ(wait.until(), kNow + milliseconds(5));
+  wait.look(kNow + milliseconds(5), 1000);
+  EXPECT_EQ(wait.until(), kNow + milliseconds(5)) << "what is read meanwhile is no reason to go on";
+}
+
+// The log of a rank that had ended well took longer than 10 s to read; its exit went without the success that stood at the log's end, and the job failed.
+TEST(ExitWait, AsLongAsBytesAreRead) {
+  ExitWait wait = ExitWait::while_read(kNow, seconds(10), 50);
+  wait.look(kNow + seconds(3), 60);
+  EXPECT_EQ(wait.until(), kNow + seconds(10)) << "looked at when it is due";
+  BootTime now = kNow;
+  for (std::uint64_t read = 51; read < 60; ++read) {
+    now = wait.until();
+    wait.look(now, read);
+    EXPECT_EQ(wait.until(), now + seconds(10));
+  }
+  now = wait.until();
+  wait.look(now, 59);
+  EXPECT_EQ(wait.until(), now) << "nothing was read since: given up";
+}
+
+}  // namespace
+}  // namespace muster::agent

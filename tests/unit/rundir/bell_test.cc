@@ -1,0 +1,83 @@
+// An agent had an inotify instance for its run directories, and a user has 128 of them: with 64 agents on one machine the next one did not start. Exits are
+// heard by a bell in the run directory, of which there are as many as runs.
+#include "common/rundir/bell.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/rundir/records.h"
+
+namespace muster::rundir {
+namespace {
+
+class BellTest : public ::testing::Test {
+ protected:
+  BellTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "bell-XXXXXX").string();
+    dir_ = ::mkdtemp(pattern.data());
+    run_.emplace(dir_ / "job.1");
+    EXPECT_TRUE(make_run(*run_));
+  }
+  ~BellTest() override { std::filesystem::remove_all(dir_); }
+  static bool rung(const Bell& bell) {
+    pollfd item{.fd = bell.fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&item, 1, 0) == 1 && (item.revents & POLLIN) != 0;
+  }
+
+  std::filesystem::path dir_;
+  std::optional<RunLayout> run_;
+};
+
+TEST_F(BellTest, IsHeardOnceHoweverOftenItWasRung) {
+  const auto worker = Bell::open(*run_), agent = Bell::open(*run_);
+  ASSERT_TRUE(worker && agent);
+  EXPECT_FALSE(rung(*agent));
+  worker->ring();
+  worker->ring();
+  EXPECT_TRUE(rung(*agent));
+  agent->hush();
+  EXPECT_FALSE(rung(*agent));
+}
+
+// A worker rings while no agent lives; the next agent must look at once, and a worker that is gone must not look like one that rings.
+TEST_F(BellTest, RingsWaitForTheNextAgentAndNobodysDeathRings) {
+  {
+    const auto worker = Bell::open(*run_);
+    ASSERT_TRUE(worker);
+    worker->ring();
+    const auto agent = Bell::open(*run_);
+    EXPECT_TRUE(rung(*agent));
+  }
+  const auto agent = Bell::open(*run_);
+  ASSERT_TRUE(agent);
+  {
+    const auto worker = Bell::open(*run_);
+  }
+  pollfd item{.fd = agent->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&item, 1, 0), 0) << "neither a ring nor the end of a file";
+}
+
+TEST_F(BellTest, AFullBellNeverHoldsTheWorker) {
+  const auto worker = Bell::open(*run_), agent = Bell::open(*run_);
+  ASSERT_TRUE(worker && agent);
+  for (int i = 0; i < 200'000; ++i) worker->ring();
+  EXPECT_TRUE(rung(*agent));
+  agent->hush();
+  EXPECT_FALSE(rung(*agent));
+}
+
+TEST_F(BellTest, IsPrivateAndMissingIsNoError) {
+  EXPECT_EQ(std::filesystem::status(run_->bell()).permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_TRUE(make_run(*run_)) << "again is no error";
+  std::filesystem::remove(run_->bell());
+  EXPECT_FALSE(Bell::open(*run_));
+  std::ofstream(run_->bell()) << "a file of that name";
+  EXPECT_FALSE(Bell::open(*run_));
+}
+
+}  // namespace
+}  // namespace muster::rundir
