@@ -9,7 +9,7 @@ namespace muster::controller {
 Result<std::string> dump_journal(const std::filesystem::path& state_dir) {
   const std::filesystem::path dir = state_dir / "journal";
   if (!std::filesystem::is_directory(dir)) return fail(ErrorCode::NotFound, "dumping the journal of '" + state_dir.string() + "': there is none");
-  auto journal = journal::SqliteJournal::open({.dir = dir, .ballast_bytes = 0});
+  auto journal = journal::SqliteJournal::open({.dir = dir, .read_only = true});
   if (!journal) return fail(std::move(journal.error()).in("dumping the journal"));
   Replay replay;
   if (auto loaded = (*journal)->load([&](const journal::Row& row) { replay.row(row); }); !loaded)

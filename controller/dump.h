@@ -1,4 +1,4 @@
-// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout.
+// `muster-controller --dump DIR`: what a journal adds up to, as text on stdout. Changes nothing on the disk.
 #pragma once
 
 #include <filesystem>

@@ -8,6 +8,7 @@
 #include <future>
 #include <random>
 
+#include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
 #include "common/rpc/endpoint_file.h"
@@ -110,7 +111,7 @@ int run(const Config& config) {
     return give_up(started.error());
   }
   for (const auto& [job, why] : started->set_aside)
-    log::error("a job was set aside, the others go on; its devices stay reserved", {{"job", job.str()}, {"why", why}});
+    log::error("a job was set aside and is being stopped, the others go on", {{"job", job.str()}, {"why", why}});
 
   LogsCollected collected(shell, **store, work);
   const std::unique_ptr<links::LogReceiver> receiver =
@@ -162,6 +163,7 @@ int run(const Config& config) {
 int main(int argc, char** argv) {
   ::umask(077);
   ::signal(SIGPIPE, SIG_IGN);
+  muster::io::raise_descriptor_limit();
   const muster::controller::CommandLine line = muster::controller::parse_command_line(argc, argv);
   if (line.exit_code >= 0) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
@@ -11,56 +12,48 @@
 namespace muster::client {
 namespace {
 
-int list(const Context& context, const std::string& job, const std::string& output) {
-  const auto format = render::parse_format(output);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::GetJobRequest request;
-  request.set_job(job);
-  v1::GetJobResponse response;
-  if (const auto status = session->jobs->GetJob(&call, request, &response); !status.ok()) return report(context, *session, status);
-  const auto& checkpoints = response.job().checkpoints();
-  if (*format == render::Format::Name) {
-    for (const auto& checkpoint : checkpoints) fmt::print("{}\n", checkpoint.path());
-    return kOk;
-  }
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    std::vector<const google::protobuf::Message*> items;
-    for (const auto& checkpoint : checkpoints) items.push_back(&checkpoint);
-    fmt::print("{}", render::document_list(items, "Checkpoint", *format));
-    return kOk;
-  }
-  if (checkpoints.empty()) {
+void print_checkpoints(const Context& context, const v1::Job& job) {
+  if (job.checkpoints().empty()) {
     fmt::print(stderr, "no complete checkpoint yet\n");
-    return kOk;
+    return;
   }
   const WallTime now = system_clock().now().wall;
-  render::Table table{.columns = {{"STEP", render::Align::Right}, {"ATTEMPT", render::Align::Right}, {"SHARDS", render::Align::Right}, {"SIZE", render::Align::Right}, {"AGE", render::Align::Right}, {"PATH"}}, .rows = {}};
-  for (const auto& checkpoint : checkpoints) {
-    table.rows.push_back({fmt::format("{}{}", checkpoint.step(), checkpoint.set_aside() ? " (set aside)" : ""), fmt::format("{}", checkpoint.attempt()), fmt::format("{}", checkpoint.shards()),
-                          render::bytes_text(checkpoint.bytes()), render::duration_text(now - render::wall_time(checkpoint.at())), checkpoint.path()});
+  render::Table table{.columns = {{"STEP", render::Align::Right},
+                                  {"ATTEMPT", render::Align::Right},
+                                  {"SHARDS", render::Align::Right},
+                                  {"SIZE", render::Align::Right},
+                                  {"AGE", render::Align::Right},
+                                  {"PATH"}},
+                      .rows = {}};
+  for (const auto& checkpoint : job.checkpoints()) {
+    table.rows.push_back({fmt::format("{}{}", checkpoint.step(), checkpoint.set_aside() ? " (set aside)" : ""), fmt::format("{}", checkpoint.attempt()),
+                          fmt::format("{}", checkpoint.shards()), render::bytes_text(checkpoint.bytes()),
+                          render::duration_text(now - render::wall_time(checkpoint.at())), checkpoint.path()});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
-  return kOk;
+}
+
+Result<int> list(const Context& context, const std::string& job, const std::string& output) {
+  const auto paths = [](const v1::Job& answer) {
+    std::string text;
+    for (const auto& checkpoint : answer.checkpoints()) text += checkpoint.path() + "\n";
+    return text;
+  };
+  return show_answer<v1::Job>(
+      output, [&] { return get_job(context, job); },
+      {.names = paths,
+       .document = [](const auto& answer, render::Format format) { return render::document_list(answer.checkpoints(), "Checkpoint", format); },
+       .people = [&](const auto& answer, bool) { print_checkpoints(context, answer); }});
 }
 
 }  // namespace
 
 void add_ckpt(CLI::App& app, Context& context, int& exit) {
-  struct Options {
-    std::string job;
-    std::string output = "table";
-  };
-  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ckpt", "Checkpoints of a job");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List the complete ones, oldest first");
-  ls->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
-  add_output_option(*ls, options->output);
-  ls->callback([&context, &exit, options] { exit = list(context, options->job, options->output); });
+  ls->footer("-o name prints their directories; 'set aside': two attempts failed behind it, it is not resumed from");
+  on_chosen_job(*ls, context, exit, list);
 }
 
 }  // namespace muster::client

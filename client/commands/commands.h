@@ -1,6 +1,8 @@
 // The verbs, one file each. Every function adds its subcommand; when it was chosen, its callback stores the exit code in `exit`.
 #pragma once
 
+#include <CLI/CLI.hpp>
+
 #include "client/commands/context.h"
 
 namespace muster::client {
@@ -20,6 +22,7 @@ void add_cancel(CLI::App& app, Context& context, int& exit);
 void add_ckpt(CLI::App& app, Context& context, int& exit);
 void add_env(CLI::App& app, Context& context, int& exit);
 void add_node(CLI::App& app, Context& context, int& exit);
+void add_ranktable(CLI::App& app, Context& context, int& exit);
 void add_local(CLI::App& app, Context& context, int& exit);
 void add_version(CLI::App& app, Context& context, int& exit);
 

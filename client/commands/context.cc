@@ -1,13 +1,11 @@
 #include "client/commands/context.h"
 
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
+#include <string_view>
 
 #include "client/commands/local_paths.h"
 #include "common/rpc/channel.h"
@@ -18,14 +16,18 @@ namespace muster::client {
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::InvalidArgument: case ErrorCode::Unsupported: return kUsage;
+    case ErrorCode::InvalidArgument:
+    case ErrorCode::Unsupported: return kUsage;
     case ErrorCode::Unsatisfiable: return kUnsatisfiable;
     case ErrorCode::NotFound: return kNotFound;
     case ErrorCode::NotAllowed: return kNotAllowed;
     case ErrorCode::Conflict: return kConflict;
     case ErrorCode::Unreachable: return kUnreachable;
     case ErrorCode::TimedOut: return kTimedOut;
-    case ErrorCode::ResourceExhausted: case ErrorCode::DataLoss: case ErrorCode::Io: case ErrorCode::Internal: return kInternal;
+    case ErrorCode::ResourceExhausted:
+    case ErrorCode::DataLoss:
+    case ErrorCode::Io:
+    case ErrorCode::Internal: return kInternal;
   }
   return kInternal;
 }
@@ -58,7 +60,8 @@ std::string innermost(const std::string& message) {
 
 Result<Session> Context::connect() const {
   rpc::Endpoint endpoint;
-  const bool is_address = controller.starts_with("unix:") || (!controller.empty() && controller.find('/') == std::string::npos && controller.find(':') != std::string::npos);
+  const bool is_address =
+      controller.starts_with("unix:") || (!controller.empty() && controller.find('/') == std::string::npos && controller.find(':') != std::string::npos);
   if (is_address) {
     if (auto sound = rpc::check_address(controller); !sound) return fail(std::move(sound.error()));
     endpoint.address = controller;
@@ -72,10 +75,15 @@ Result<Session> Context::connect() const {
     auto loaded = rpc::load_endpoint(path);
     if (!loaded) {
       if (loaded.error().code == ErrorCode::NotFound) {
-        return fail(ErrorCode::Unreachable, fmt::format("finding a controller: there is no endpoint file '{}'; start a private cluster with 'muster local up', or name one with --controller", path));
+        return fail(
+            ErrorCode::Unreachable,
+            fmt::format("finding a controller: there is no endpoint file '{}'; start a private cluster with 'muster local up', or name one with --controller",
+                        path));
       }
       if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
-        return fail(ErrorCode::NotAllowed, fmt::format("finding a controller: the endpoint file '{}' is not yours to read; this is another user's private cluster, 'muster local up' starts one of your own", path));
+        return fail(ErrorCode::NotAllowed, fmt::format("finding a controller: the endpoint file '{}' is not yours to read; this is another user's private "
+                                                       "cluster, 'muster local up' starts one of your own",
+                                                       path));
       }
       return fail(std::move(loaded.error()));
     }
@@ -100,42 +108,21 @@ Error to_error(const Session& session, const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     const std::string cause = innermost(status.error_message());
     if (session.where.starts_with("unix:") && cause == "Permission denied") {
-      return {ErrorCode::NotAllowed, fmt::format("calling the controller at '{}': the socket is not yours; only the user who runs this cluster may use it", session.where)};
+      return {ErrorCode::NotAllowed,
+              fmt::format("calling the controller at '{}': the socket is not yours; only the user who runs this cluster may use it", session.where)};
     }
-    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, cause)};
+    return {ErrorCode::Unreachable,
+            fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' tells of a private one", session.where, cause)};
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return {ErrorCode::Unreachable, fmt::format("calling the controller at '{}': no answer in time; it may be overloaded or cut off; jobs go on without it", session.where)};
+    return {ErrorCode::Unreachable,
+            fmt::format("calling the controller at '{}': no answer in time; it may be overloaded or cut off; jobs go on without it", session.where)};
   }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    return {ErrorCode::Unsupported, fmt::format("the controller at '{}' does not know this call: it is of another release; compare 'muster version'", session.where)};
+    return {ErrorCode::Unsupported,
+            fmt::format("the controller at '{}' does not know this call: it is of another release; compare 'muster version'", session.where)};
   }
   return rpc::to_error(status);
-}
-
-int report(const Context& context, const Session& session, const grpc::Status& status) { return report(context, to_error(session, status)); }
-
-Result<std::chrono::milliseconds> parse_timeout(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string unit(end, text.data() + text.size());
-  double scale = 0;
-  if (unit.empty() || unit == "s") scale = 1e3;
-  if (unit == "ms") scale = 1;
-  if (unit == "m") scale = 60e3;
-  if (unit == "h") scale = 3600e3;
-  if (error != std::errc() || scale == 0 || !(number >= 0) || number > 1e9) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("time-out '{}': not a duration; write 30s, 5m, 2h or 250ms", text));
-  }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(number * scale));
-}
-
-void add_output_option(CLI::App& command, std::string& into, render::Names names) {
-  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not meant.
-  CLI::Option* option = command.add_option("-o,--output", into, names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name" : "table, wide, json, jsonl or yaml");
-  const char* set = std::getenv("MUSTER_OUTPUT");
-  if (names == render::Names::Yes || set == nullptr || std::string_view(set) != "name") option->envname("MUSTER_OUTPUT");
-  option->capture_default_str();
 }
 
 }  // namespace muster::client

@@ -6,14 +6,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
-#include <CLI/CLI.hpp>
-
-#include "client/render/json_text.h"
 #include "client/render/style.h"
 #include "common/base/error.h"
 #include "muster/v1/job_service.grpc.pb.h"
@@ -21,7 +18,19 @@
 
 namespace muster::client {
 
-enum Exit : int { kOk = 0, kJobFailed = 1, kUnsatisfiable = 2, kCancelled = 3, kTimedOut = 4, kNotFound = 10, kNotAllowed = 11, kConflict = 12, kUnreachable = 13, kUsage = 64, kInternal = 70 };
+enum Exit : int {
+  kOk = 0,
+  kJobFailed = 1,
+  kUnsatisfiable = 2,
+  kCancelled = 3,
+  kTimedOut = 4,
+  kNotFound = 10,
+  kNotAllowed = 11,
+  kConflict = 12,
+  kUnreachable = 13,
+  kUsage = 64,
+  kInternal = 70
+};
 
 int exit_code(ErrorCode code);
 // Of a finished job.
@@ -32,16 +41,24 @@ struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
   std::string token;
-  std::string where;                       // for messages: "unix:/run/x.sock"
+  std::string where;  // for messages: "unix:/run/x.sock"
+
+  template <class Stub>
+  [[nodiscard]] Stub& stub() const {
+    if constexpr (std::is_same_v<Stub, v1::JobService::Stub>)
+      return *jobs;
+    else
+      return *nodes;
+  }
   // Adds the token; sets a deadline when one is given.
-  void prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline = std::chrono::seconds(20)) const;
+  void prepare(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const;
 };
 
 struct Context {
-  std::string controller;                  // --controller: address or endpoint file; empty = the private cluster's endpoint file
-  std::string token_file;                  // --token-file
-  render::Style out;                       // stdout
-  render::Style err;                       // stderr
+  std::string controller;  // --controller: address or endpoint file; empty = the private cluster's endpoint file
+  std::string token_file;  // --token-file
+  render::Style out;       // stdout
+  render::Style err;       // stderr
 
   // Error: Unreachable (no endpoint, nobody there), NotAllowed (token file not readable).
   Result<Session> connect() const;
@@ -49,14 +66,7 @@ struct Context {
 
 // Prints "muster: message" to stderr, gives the exit code.
 int report(const Context& context, const Error& error);
-// The same of a failed call; an unreachable controller is said with its address and how to start one.
-int report(const Context& context, const Session& session, const grpc::Status& status);
+// Of a failed call; an unreachable controller is said with its address and how to start one.
 Error to_error(const Session& session, const grpc::Status& status);
-
-// "30s", "5m", "250ms"; a bare number is seconds.
-Result<std::chrono::milliseconds> parse_timeout(const std::string& text);
-
-// Adds `-o/--output` to a command.
-void add_output_option(CLI::App& command, std::string& into, render::Names names = render::Names::Yes);
 
 }  // namespace muster::client

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/launch_text.h"
 
@@ -16,25 +17,19 @@ struct Options {
   std::string output = "table";
 };
 
-int env(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output, render::Names::No);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::GetRankLaunchRequest request;
-  request.set_job(options.job);
-  request.set_rank(options.rank);
-  request.set_attempt(options.attempt);
-  v1::GetRankLaunchResponse response;
-  if (const auto status = session->jobs->GetRankLaunch(&call, request, &response); !status.ok()) return report(context, *session, status);
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    fmt::print("{}", render::document(response.launch(), "RankLaunch", *format));
-    return kOk;
-  }
-  fmt::print("{}", render::launch_text(response.launch(), context.out));
-  return kOk;
+Result<int> env(const Context& context, const Options& options) {
+  const auto fetch = [&] {
+    v1::GetRankLaunchRequest request;
+    request.set_job(options.job);
+    request.set_rank(options.rank);
+    request.set_attempt(options.attempt);
+    return ask(context, &Jobs::GetRankLaunch, request);
+  };
+  return show_answer<v1::GetRankLaunchResponse>(
+      options.output, fetch,
+      {.names = {},
+       .document = [](const auto& answer, render::Format format) { return render::document(answer.launch(), "RankLaunch", format); },
+       .people = [&](const auto& answer, bool) { fmt::print("{}", render::launch_text(answer.launch(), context.out)); }});
 }
 
 }  // namespace
@@ -42,11 +37,14 @@ int env(const Context& context, const Options& options) {
 void add_env(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("env", "Print what a rank really gets: command line, directory, environment and where each value came from");
-  command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
-  command->add_option("-r,--rank", options->rank, "global rank")->required();
-  command->add_option("--attempt", options->attempt, "attempt number (default: the current one)");
+  add_job_option(*command, options->job);
+  command->add_option("-r,--rank", options->rank, "which one, counted over the whole job from 0")->required()->type_name("RANK");
+  command->add_option("--attempt", options->attempt, "of this attempt instead of the current one")->type_name("N");
   add_output_option(*command, options->output, render::Names::No);
-  command->callback([&context, &exit, options] { exit = env(context, *options); });
+  command->footer(
+      "What the node added has the source 'node': PATH, HOME, USER and the like where the job does not set them, and the program's path, which is looked up\n"
+      "there. Before a node has started its ranks, and in 'muster plan', that part is not known yet.");
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return env(chosen, *options); });
 }
 
 }  // namespace muster::client

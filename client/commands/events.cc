@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
-#include "client/commands/interrupt.h"
+#include "client/commands/out.h"
 #include "client/render/event_text.h"
 
 namespace muster::client {
@@ -18,85 +20,60 @@ struct Options {
   std::string output = "table";
 };
 
-int events(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output, render::Names::No);
-  if (!format) return report(context, format.error());
-  std::optional<std::chrono::milliseconds> timeout;
-  if (!options.timeout.empty()) {
-    auto parsed = parse_timeout(options.timeout);
-    if (!parsed) return report(context, parsed.error());
-    timeout = *parsed;
-  }
-  Interrupt interrupt(timeout);
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-
-  // Without -f: up to the journal's index of now.
-  std::uint64_t last = 0;
-  std::string node;
+// What is watched, and up to where without -f.
+struct Aim {
   v1::WatchRequest request;
-  request.set_from_index(options.from);
-  {
-    grpc::ClientContext call;
-    session->prepare(call);
-    const Interrupt::Guard guard(interrupt, call);
-    v1::GetClusterStatusResponse status;
-    if (const auto result = session->nodes->GetClusterStatus(&call, {}, &status); !result.ok()) {
-      if (interrupt.fired()) return interrupt.timed_out() && options.follow ? kTimedOut : kOk;
-      return report(context, *session, result);
-    }
-    last = status.journal_index();
+  std::string node;        // only events of this one
+  std::uint64_t last = 0;  // journal index
+};
+
+Result<Aim> aim(const Session& session, Interrupt& interrupt, const Options& options) {
+  Aim aim;
+  aim.request.set_from_index(options.from);
+  const auto status = ask(session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), &interrupt);
+  if (!status) return fail(status.error());
+  aim.last = status->journal_index();
+  if (options.target.empty()) return aim;
+  v1::GetNodeRequest as_node;
+  as_node.set_name(options.target);
+  if (ask(session, &Nodes::GetNode, as_node, &interrupt)) {
+    aim.node = options.target;
+    return aim;
   }
-  if (!options.target.empty()) {
-    grpc::ClientContext call;
-    session->prepare(call);
-    v1::GetNodeRequest ask;
-    ask.set_name(options.target);
-    v1::GetNodeResponse answer;
-    if (session->nodes->GetNode(&call, ask, &answer).ok()) node = options.target;
-    else request.set_job(options.target);
-  }
-  request.set_until_final(!request.job().empty());
-  if (!options.follow && !request.job().empty()) {
-    grpc::ClientContext call;
-    session->prepare(call);
-    v1::GetJobRequest ask;
-    ask.set_job(options.target);
-    v1::GetJobResponse answer;
-    if (const auto status = session->jobs->GetJob(&call, ask, &answer); !status.ok()) return report(context, *session, status);
-    last = answer.job().last_index();
-  }
-  if (!options.follow && last <= options.from) return kOk;
+  v1::GetJobRequest as_job;
+  as_job.set_job(options.target);
+  const auto job = ask(session, &Jobs::GetJob, as_job, &interrupt);
+  if (!job) return fail(job.error());
+  aim.request.set_job(job->job().id());
+  aim.request.set_until_final(true);
+  aim.last = job->job().last_index();
+  return aim;
+}
+
+Result<int> events(const Session& session, Interrupt& interrupt, const Options& options, const std::function<void(const v1::Event&, bool with_job)>& print) {
+  const auto left = [&] { return interrupt.timed_out() ? kTimedOut : kOk; };
+  auto found = aim(session, interrupt, options);
+  if (!found && interrupt.fired()) return left();
+  if (!found) return fail(std::move(found.error()));
+  if (!options.follow && found->last <= options.from) return kOk;
   grpc::ClientContext call;
-  session->prepare(call, std::nullopt);
-  const Interrupt::Guard guard(interrupt, call);
-  auto stream = session->jobs->Watch(&call, request);
+  session.prepare(call, std::nullopt);
+  const CallGroup::Member member(interrupt.calls(), call);
+  const auto stream = session.jobs->Watch(&call, found->request);
   v1::WatchResponse response;
   bool done = false;
-  while (stream->Read(&response)) {
+  while (!done && stream->Read(&response)) {
     if (!response.has_event()) continue;
     const v1::Event& event = response.event();
-    if (!options.follow && event.index() > last) {
-      done = true;
-      break;
-    }
-    if (node.empty() || event.node() == node) {
-      if (*format == render::Format::Table || *format == render::Format::Wide) fmt::print("{}\n", render::event_line(event, context.out, request.job().empty()));
-      else fmt::print("{}", render::document(event, "Event", *format == render::Format::Json ? render::Format::Jsonl : *format));
-      std::fflush(stdout);
-    }
-    if (!options.follow && event.index() == last && !request.job().empty()) {
-      done = true;
-      break;
-    }
-    if (!options.follow && event.index() >= last) done = true;
-    if (done && request.job().empty()) break;
+    const bool beyond = !options.follow && event.index() > found->last;
+    if (!beyond && (found->node.empty() || event.node() == found->node)) print(event, found->request.job().empty());
+    done = !options.follow && event.index() >= found->last;
   }
   if (done) call.TryCancel();
   const auto status = stream->Finish();
-  if (done || status.ok() || interrupt.interrupted()) return kOk;
-  if (interrupt.timed_out()) return options.follow ? kTimedOut : kOk;
-  return report(context, *session, status);
+  if (done || status.ok()) return kOk;
+  if (interrupt.fired()) return left();
+  return fail(to_error(session, status));
 }
 
 }  // namespace
@@ -104,12 +81,28 @@ int events(const Context& context, const Options& options) {
 void add_events(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("events", "Print what happened, with its cause: of a job, of a node, or of everything");
-  command->add_option("target", options->target, "a job (name, id, @last) or a node; without: everything");
+  command->add_option("target", options->target, "a job (name, id, @last) or a node; without: everything")->type_name("");
   command->add_flag("-f,--follow", options->follow, "go on with what comes; ends with the job");
-  command->add_option("--from", options->from, "only events behind this journal index");
-  command->add_option("--timeout", options->timeout, "at most this long (exit 4 with -f)");
+  command->add_option("--from", options->from, "only events behind this journal index (-o json has it)")->type_name("INDEX");
+  add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   add_output_option(*command, options->output, render::Names::No);
-  command->callback([&context, &exit, options] { exit = events(context, *options); });
+  command->footer(
+      "examples:     muster events llama-7b\n"
+      "              muster events -f -o jsonl\n"
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 neither a job nor a node");
+  on_chosen(*command, context, exit, [options](const Context& chosen) -> Result<int> {
+    const auto format = render::parse_format(options->output, render::Names::No);
+    if (!format) return fail(format.error());
+    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
+      return events(session, interrupt, *options, [&](const v1::Event& event, bool with_job) {
+        if (*format == render::Format::Table || *format == render::Format::Wide)
+          fmt::print("{}\n", render::event_line(event, chosen.out, with_job));
+        else
+          fmt::print("{}", render::document(event, "Event", *format == render::Format::Json ? render::Format::Jsonl : *format));
+        flush_out();
+      });
+    });
+  });
 }
 
 }  // namespace muster::client

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "common/spec/explain.h"
 
@@ -11,15 +12,13 @@ namespace muster::client {
 void add_explain(CLI::App& app, Context& context, int& exit) {
   auto key = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("explain", "Say what a key of the job spec means; without KEY, list them");
-  command->add_option("key", *key, "dotted, e.g. resources.devices");
-  command->callback([&context, &exit, key] {
-    const auto text = spec::explain(*key);
-    if (!text) {
-      exit = report(context, text.error());
-      return;
-    }
+  command->add_option("key", *key, "dotted, e.g. resources.devices")->type_name("");
+  command->footer("example:      muster explain recovery.max_restarts");
+  on_chosen(*command, context, exit, [key](const Context&) -> Result<int> {
+    auto text = spec::explain(*key);
+    if (!text) return fail(std::move(text.error()));
     fmt::print("{}", *text);
-    exit = kOk;
+    return kOk;
   });
 }
 

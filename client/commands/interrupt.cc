@@ -2,11 +2,15 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 
 namespace muster::client {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 sigset_t waited_signals() {
   sigset_t set;
@@ -33,39 +37,33 @@ Interrupt::~Interrupt() {
 
 void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
   const sigset_t set = waited_signals();
-  const auto deadline = std::chrono::steady_clock::now() + timeout.value_or(std::chrono::hours(24 * 365));
+  const auto deadline = Clock::now() + timeout.value_or(std::chrono::hours(24 * 365));
   while (!stop_) {
-    const auto left = std::max(std::chrono::nanoseconds(0), std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now()));
+    const auto left = std::max(std::chrono::nanoseconds(0), std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()));
     const timespec wait{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
     const int number = sigtimedwait(&set, nullptr, &wait);
-    if (stop_ || (number < 0 && errno == EINTR)) continue;
-    if (number == SIGUSR1) continue;
-    (number < 0 ? timed_out_ : interrupted_) = true;
-    // The callback under the lock: whoever has taken it back by on_fire({}) may destroy what it refers to.
-    const std::scoped_lock lock(mutex_);
-    for (grpc::ClientContext* call : calls_) call->TryCancel();
-    if (on_fire_) on_fire_();
-    return;
+    if (stop_ || number == SIGUSR1 || (number < 0 && errno == EINTR)) continue;
+    return fire(number < 0 ? Reason::Time : Reason::Signal);
   }
 }
 
-void Interrupt::on_fire(std::function<void()> callback) {
-  {
-    const std::scoped_lock lock(mutex_);
-    on_fire_ = callback;
-  }
-  if (fired() && callback) callback();
+void Interrupt::fire(Reason reason) {
+  // All under the lock: a callback that is set meanwhile is told by whoever comes second, and once it is taken back nobody is in it any more.
+  const std::scoped_lock lock(mutex_);
+  reason_ = reason;
+  calls_.cancel();
+  if (on_fire_) on_fire_();
 }
 
-Interrupt::Guard::Guard(Interrupt& owner, grpc::ClientContext& call) : owner_(owner), call_(call) {
+Interrupt::OnFire::OnFire(Interrupt& owner, std::function<void()> callback) : owner_(owner) {
   const std::scoped_lock lock(owner_.mutex_);
-  owner_.calls_.insert(&call_);
-  if (owner_.fired()) call_.TryCancel();
+  owner_.on_fire_ = std::move(callback);
+  if (owner_.fired()) owner_.on_fire_();
 }
 
-Interrupt::Guard::~Guard() {
+Interrupt::OnFire::~OnFire() {
   const std::scoped_lock lock(owner_.mutex_);
-  owner_.calls_.erase(&call_);
+  owner_.on_fire_ = nullptr;
 }
 
 }  // namespace muster::client

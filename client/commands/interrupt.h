@@ -1,16 +1,16 @@
 // Ctrl-C and time-outs for verbs that block: Ctrl-C detaches, it never kills a job. One a process. Owns a thread that waits for SIGINT and
-// SIGTERM (blocked everywhere else: so it is made before the first thread, that is before connect()) and for the deadline; it cancels the calls that were registered.
+// SIGTERM (blocked everywhere else: so it is made before the first thread, that is before connect()) and for the deadline; it cancels the calls of its group.
 #pragma once
-
-#include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
+
+#include "client/commands/call_group.h"
 
 namespace muster::client {
 
@@ -22,33 +22,36 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
-  [[nodiscard]] bool timed_out() const { return timed_out_; }
-  [[nodiscard]] bool fired() const { return interrupted_ || timed_out_; }
+  [[nodiscard]] bool interrupted() const { return reason_ == Reason::Signal; }
+  [[nodiscard]] bool timed_out() const { return reason_ == Reason::Time; }
+  [[nodiscard]] bool fired() const { return reason_ != Reason::None; }
 
-  // A call to cancel when it fires (at once if it has). `call` outlives its registration.
-  class Guard {
+  CallGroup& calls() { return calls_; }
+  // True as soon as it has fired, false when the time is over.
+  bool wait_for(std::chrono::nanoseconds time) { return calls_.wait_for(time); }
+
+  // For as long as it lives, `callback` is called once it fires, at once if it has: on the thread of the interrupt or on this one. It must not touch the
+  // interrupt. One at a time.
+  class OnFire {
    public:
-    Guard(Interrupt& owner, grpc::ClientContext& call);
-    ~Guard();
-    Guard(const Guard&) = delete;
-    Guard& operator=(const Guard&) = delete;
+    OnFire(Interrupt& owner, std::function<void()> callback);
+    ~OnFire();
+    OnFire(const OnFire&) = delete;
+    OnFire& operator=(const OnFire&) = delete;
 
    private:
     Interrupt& owner_;
-    grpc::ClientContext& call_;
   };
-  // Cancels everything registered now, without being an interrupt: a stream that is not needed any more.
-  // `callback` is called at most once at a time, on the thread here or (if it has fired already) at once; it must not call back into this.
-  void on_fire(std::function<void()> callback);
 
  private:
+  enum class Reason : std::uint8_t { None, Signal, Time };
   void run(std::optional<std::chrono::milliseconds> timeout);
+  void fire(Reason reason);
+
+  CallGroup calls_;
   std::mutex mutex_;
-  std::set<grpc::ClientContext*> calls_;
-  std::function<void()> on_fire_;
-  std::atomic<bool> interrupted_ = false;
-  std::atomic<bool> timed_out_ = false;
+  std::function<void()> on_fire_;  // mutex_
+  std::atomic<Reason> reason_ = Reason::None;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

@@ -11,10 +11,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "client/commands/interrupt.h"
+#include "client/commands/call.h"
 #include "client/commands/local_paths.h"
 #include "client/render/text.h"
 #include "common/io/file.h"
+#include "common/process/cgroup.h"
 #include "common/process/cookie.h"
 #include "common/process/pidfd.h"
 #include "common/process/spawn.h"
@@ -33,7 +34,8 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
   io::UniqueFd fd(::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return fail_errno(fmt::format("locking the private cluster in '{}'", dir.string()), errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return fail(ErrorCode::Conflict, fmt::format("locking the private cluster in '{}': another 'muster local' is at work there; try again when it is done", dir.string()));
+    return fail(ErrorCode::Conflict,
+                fmt::format("locking the private cluster in '{}': another 'muster local' is at work there; try again when it is done", dir.string()));
   }
   return fd;
 }
@@ -41,7 +43,8 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
 Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
   json list = json::array();
   for (const auto& daemon : daemons) {
-    list.push_back({{"name", daemon.name}, {"node", daemon.node}, {"pid", daemon.process.pid}, {"startTime", daemon.process.start_time}, {"log", daemon.log.string()}});
+    list.push_back(
+        {{"name", daemon.name}, {"node", daemon.node}, {"pid", daemon.process.pid}, {"startTime", daemon.process.start_time}, {"log", daemon.log.string()}});
   }
   return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
 }
@@ -51,7 +54,8 @@ Result<std::string> sibling(std::string_view name) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   const fs::path path = self.parent_path() / name;
-  if (error || !fs::exists(path, error)) return fail(ErrorCode::NotFound, fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?", name, self.string()));
+  if (error || !fs::exists(path, error))
+    return fail(ErrorCode::NotFound, fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?", name, self.string()));
   return path.string();
 }
 
@@ -69,7 +73,8 @@ std::string log_end(const fs::path& log) {
   return out;
 }
 
-Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, const std::string& node, const std::string& file, std::vector<std::string> args) {
+Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, const std::string& node, const std::string& file,
+                                 std::vector<std::string> args) {
   const fs::path log = local_log(dir, file);
   auto binary = sibling(name == "controller" ? "muster-controller" : "muster-agent");
   if (!binary) return fail(std::move(binary.error()));
@@ -94,7 +99,9 @@ Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, c
 Result<void> all_alive(const std::vector<LocalDaemon>& daemons) {
   for (const auto& daemon : daemons) {
     auto pidfd = process::Pidfd::open(daemon.process);
-    if (!pidfd || pidfd->exited()) return fail(ErrorCode::Internal, fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}", daemon.name, daemon.log.string(), log_end(daemon.log)));
+    if (!pidfd || pidfd->exited())
+      return fail(ErrorCode::Internal,
+                  fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}", daemon.name, daemon.log.string(), log_end(daemon.log)));
   }
   return {};
 }
@@ -125,17 +132,14 @@ Result<void> wait_registered(const Context& context, const std::vector<LocalDaem
     if (auto alive = all_alive(daemons); !alive) return alive;
     auto session = context.connect();
     if (session) {
-      grpc::ClientContext call;
-      session->prepare(call, std::chrono::seconds(1));
-      v1::GetClusterStatusResponse status;
-      const auto asked = session->nodes->GetClusterStatus(&call, {}, &status);
-      if (asked.ok() && status.nodes_connected() >= nodes) return {};
-      if (asked.ok()) {
+      const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
+      if (status && status->nodes_connected() >= nodes) return {};
+      if (status) {
         // Something will register: its event ends this wait; the deadline bounds it, so that a dead daemon is noticed.
         grpc::ClientContext watch;
         session->prepare(watch, std::chrono::milliseconds(300));
         v1::WatchRequest request;
-        request.set_from_index(status.journal_index());
+        request.set_from_index(status->journal_index());
         auto stream = session->jobs->Watch(&watch, request);
         v1::WatchResponse news;
         if (stream->Read(&news)) watch.TryCancel();
@@ -150,7 +154,8 @@ Result<void> wait_registered(const Context& context, const std::vector<LocalDaem
       poll(&item, 1, 20);
     }
   }
-  return fail(ErrorCode::TimedOut, fmt::format("waiting for {} node{} to register: time is up; see '{}'", nodes, nodes == 1 ? "" : "s", daemons.back().log.parent_path().string()));
+  return fail(ErrorCode::TimedOut,
+              fmt::format("waiting for {} node{} to register: time is up; see '{}'", nodes, nodes == 1 ? "" : "s", daemons.back().log.parent_path().string()));
 }
 
 std::string node_name(std::uint32_t number) { return fmt::format("n{}", number); }
@@ -160,14 +165,20 @@ std::string node_name(std::uint32_t number) { return fmt::format("n{}", number);
 Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   auto text = io::read_file(local_processes(dir), 1 << 20);
   if (!text) {
-    if (text.error().code == ErrorCode::NotFound) return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': none was started there; 'muster local up' starts one", dir.string()));
+    if (text.error().code == ErrorCode::NotFound)
+      return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': none was started there; 'muster local up' starts one", dir.string()));
     return fail(std::move(text.error()));
   }
   std::vector<LocalDaemon> out;
   const json list = json::parse(*text, nullptr, false);
-  if (!list.is_array()) return fail(ErrorCode::DataLoss, fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
+  if (!list.is_array())
+    return fail(ErrorCode::DataLoss,
+                fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
   for (const auto& item : list) {
-    out.push_back({.name = item.value("name", ""), .node = item.value("node", ""), .process = {.pid = item.value("pid", 0), .start_time = item.value("startTime", std::uint64_t{0})}, .log = item.value("log", "")});
+    out.push_back({.name = item.value("name", ""),
+                   .node = item.value("node", ""),
+                   .process = {.pid = item.value("pid", 0), .start_time = item.value("startTime", std::uint64_t{0})},
+                   .log = item.value("log", "")});
   }
   return out;
 }
@@ -211,7 +222,8 @@ Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, s
       continue;
     }
     auto started = start_daemon(up.dir, "agent", node, node,
-                                {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices", fmt::format("{}", up.devices), "--address", "127.0.0.1"});
+                                {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices",
+                                 fmt::format("{}", up.devices), "--address", "127.0.0.1"});
     if (!started) {
       (void)write_daemons(up.dir, running);
       return fail(std::move(started.error()));
@@ -235,22 +247,16 @@ namespace {
 void cancel_jobs(const Context& context, Clock::time_point until) {
   auto session = context.connect();
   if (!session) return;
-  v1::ListJobsResponse jobs;
-  {
-    grpc::ClientContext call;
-    session->prepare(call, std::chrono::seconds(3));
-    if (!session->jobs->ListJobs(&call, {}, &jobs).ok()) return;
-  }
-  for (const auto& job : jobs.jobs()) {
-    grpc::ClientContext call;
-    session->prepare(call, std::chrono::seconds(3));
+  constexpr std::chrono::seconds kShort(3);
+  const auto jobs = ask(*session, &Jobs::ListJobs, v1::ListJobsRequest(), nullptr, kShort);
+  if (!jobs) return;
+  for (const auto& job : jobs->jobs()) {
     v1::CancelJobRequest request;
     request.set_job(job.id());
     request.set_reason("the private cluster is going down");
-    v1::CancelJobResponse response;
-    (void)session->jobs->CancelJob(&call, request, &response);
+    (void)ask(*session, &Jobs::CancelJob, request, nullptr, kShort);
   }
-  for (const auto& job : jobs.jobs()) {
+  for (const auto& job : jobs->jobs()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) return;
     grpc::ClientContext call;
@@ -284,6 +290,8 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       auto swept = process::sweep_cookie(rundir::kCookieVariable, (*launch)->cookie(), static_cast<int>(std::max<std::int64_t>(1000, left)));
       if (!swept) return fail(std::move(swept.error()));
+      if ((*launch)->cgroup().empty()) continue;
+      if (auto gone = process::discard_run_group((*launch)->cgroup(), static_cast<int>(std::max<std::int64_t>(1000, left))); !gone) return gone;
     }
   }
   return {};
@@ -307,7 +315,10 @@ Result<void> local_down(Context& context, const fs::path& dir, std::chrono::mill
     signal_all(*group, SIGTERM);
     if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5))) {
       signal_all(*group, SIGKILL);
-      if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5))) return fail(ErrorCode::TimedOut, fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'", dir.string()));
+      if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5)))
+        return fail(ErrorCode::TimedOut,
+                    fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'",
+                                dir.string()));
     }
   }
   if (auto swept = sweep_workers(dir, until); !swept) return swept;

@@ -15,8 +15,8 @@
 namespace muster::client {
 
 struct LocalDaemon {
-  std::string name;                        // "controller", "agent n0"
-  std::string node;                        // agents only
+  std::string name;  // "controller", "agent n0"
+  std::string node;  // agents only
   process::ProcessId process;
   std::filesystem::path log;
 };
@@ -24,7 +24,7 @@ struct LocalDaemon {
 struct LocalUp {
   std::filesystem::path dir;
   std::uint32_t nodes = 2;
-  std::uint32_t devices = 4;               // a node
+  std::uint32_t devices = 4;                 // a node
   std::vector<std::string> controller_args;  // passed on, for tests and operators
 };
 

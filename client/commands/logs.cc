@@ -1,14 +1,17 @@
 // muster logs: what the ranks wrote, from the controller's copy.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <regex>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
-#include "client/commands/interrupt.h"
+#include "client/commands/line_cutter.h"
+#include "client/commands/out.h"
 #include "client/render/style.h"
+#include "common/base/time.h"
 
 namespace muster::client {
 namespace {
@@ -20,126 +23,122 @@ struct Options {
   std::string node;
   std::string attempt;
   std::string grep;
+  std::string since;
   std::uint64_t tail = 0;
   std::string timeout;
   bool raw = false;
 };
 
-// "0,8-15" -> numbers.
-Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts) {
-  std::vector<std::uint32_t> out;
-  for (const auto& text : texts) {
-    unsigned first = 0;
-    unsigned last = 0;
-    char more = 0;
-    if (std::sscanf(text.c_str(), "%u-%u%c", &first, &last, &more) != 2) {
-      if (std::sscanf(text.c_str(), "%u%c", &first, &more) != 1) return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': write numbers and ranges, like 0,8-15", text));
-      last = first;
-    }
-    if (last < first || last - first > 65536) return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': not a range of ranks", text));
-    for (unsigned rank = first; rank <= last; ++rank) out.push_back(rank);
-  }
-  return out;
-}
-
 // Prints whole lines, labelled where several ranks are shown.
 class Printer {
  public:
-  Printer(const Context& context, const Options& options, std::optional<std::regex> grep, bool labels) : context_(context), options_(options), grep_(std::move(grep)), labels_(labels) {}
+  Printer(const Context& context, bool raw, std::optional<std::regex> grep, bool labels)
+      : context_(context), raw_(raw), grep_(std::move(grep)), labels_(labels) {}
 
   void add(const v1::ReadLogsResponse& chunk) {
-    if (chunk.attempt() != attempt_) {
-      flush();
-      if (attempt_ != 0 && labels_) fmt::print("{}\n", context_.out.paint(render::Tint::Warn, fmt::format("==== attempt {} ====", chunk.attempt())));
-      attempt_ = chunk.attempt();
-    }
-    if (!chunk.gap().empty() && !options_.raw) fmt::print("{}\n", context_.out.paint(render::Tint::Warn, fmt::format("[rank {}] -- bytes missing before offset {}: {}", chunk.rank(), chunk.offset(), chunk.gap())));
-    if (options_.raw) {
+    any_ = true;
+    if (raw_) {
       std::fwrite(chunk.data().data(), 1, chunk.data().size(), stdout);
-      std::fflush(stdout);
-      return;
+    } else {
+      if (chunk.attempt() != attempt_) {
+        flush();
+        if (attempt_ != 0 && labels_) note(fmt::format("==== attempt {} ====", chunk.attempt()));
+        attempt_ = chunk.attempt();
+      }
+      const auto each = [&](std::string_view text) { line(chunk.rank(), text); };
+      if (!chunk.gap().empty()) {
+        cutter_.end(chunk.attempt(), chunk.rank(), each);
+        note(fmt::format("[rank {}] -- bytes missing before offset {}: {}", chunk.rank(), chunk.offset(), chunk.gap()));
+      }
+      cutter_.add(chunk.attempt(), chunk.rank(), chunk.data(), each);
     }
-    std::string& rest = rest_[chunk.rank()];
-    rest += chunk.data();
-    std::size_t start = 0;
-    for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', start)) {
-      line(chunk.rank(), std::string_view(rest).substr(start, end - start));
-      start = end + 1;
-    }
-    rest.erase(0, start);
-    std::fflush(stdout);
+    flush_out();
   }
   void flush() {
-    for (auto& [rank, rest] : rest_) {
-      if (!rest.empty()) line(rank, rest);
-      rest.clear();
-    }
+    cutter_.end_all([this](std::uint32_t, std::uint32_t rank, std::string_view text) { line(rank, text); });
   }
+  [[nodiscard]] bool any() const { return any_; }
 
  private:
+  void note(const std::string& text) { fmt::print("{}\n", context_.out.paint(render::Tint::Warn, text)); }
   void line(std::uint32_t rank, std::string_view text) {
     if (grep_ && !std::regex_search(text.begin(), text.end(), *grep_)) return;
     // A terminal is protected from what a program may write; a pipe gets the bytes.
     const std::string shown = render::is_terminal(1) ? render::printable(text) : std::string(text);
-    if (labels_) fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[rank {}]", rank)), shown);
-    else fmt::print("{}\n", shown);
+    if (labels_)
+      fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[rank {}]", rank)), shown);
+    else
+      fmt::print("{}\n", shown);
   }
   const Context& context_;
-  const Options& options_;
-  std::optional<std::regex> grep_;
-  bool labels_;
+  const bool raw_;
+  const std::optional<std::regex> grep_;
+  const bool labels_;
+  bool any_ = false;
   std::uint32_t attempt_ = 0;
-  std::map<std::uint32_t, std::string> rest_;
+  LineCutter cutter_;
 };
 
-int logs(const Context& context, const Options& options) {
-  auto ranks = parse_ranks(options.ranks);
-  if (!ranks) return report(context, ranks.error());
-  std::optional<std::chrono::milliseconds> timeout;
-  if (!options.timeout.empty()) {
-    auto parsed = parse_timeout(options.timeout);
-    if (!parsed) return report(context, parsed.error());
-    timeout = *parsed;
-  }
-  std::optional<std::regex> grep;
-  if (!options.grep.empty()) {
-    try {
-      grep.emplace(options.grep, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      return report(context, {ErrorCode::InvalidArgument, fmt::format("option --grep '{}': not a regular expression ({})", options.grep, error.what())});
-    }
-  }
+Result<v1::ReadLogsRequest> request_of(const Options& options) {
   v1::ReadLogsRequest request;
   request.set_job(options.job);
   request.set_follow(options.follow);
   request.set_node(options.node);
   request.set_tail_lines(options.tail);
+  const auto ranks = parse_ranks(options.ranks);
+  if (!ranks) return fail(ranks.error());
+  for (const auto rank : *ranks) request.add_ranks(rank);
+  if (options.raw && ranks->size() != 1) return fail(ErrorCode::InvalidArgument, "option --raw: wants one --rank: bytes of several would run into each other");
+  if (!options.since.empty()) {
+    const auto since = parse_since(options.since, system_clock().now().wall);
+    if (!since) return fail(since.error());
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(*since);
+    request.mutable_since()->set_seconds(seconds.time_since_epoch().count());
+    request.mutable_since()->set_nanos(static_cast<std::int32_t>((*since - seconds).count()));
+  }
   if (options.attempt == "all") {
     request.set_all_attempts(true);
   } else if (!options.attempt.empty()) {
-    unsigned number = 0;
-    char more = 0;
-    if (std::sscanf(options.attempt.c_str(), "%u%c", &number, &more) != 1 || number == 0) return report(context, {ErrorCode::InvalidArgument, fmt::format("option --attempt '{}': write a number from 1, or all", options.attempt)});
+    std::uint32_t number = 0;
+    const char* const end = options.attempt.data() + options.attempt.size();
+    const auto read = std::from_chars(options.attempt.data(), end, number);
+    if (read.ec != std::errc() || read.ptr != end || number == 0)
+      return fail(ErrorCode::InvalidArgument, fmt::format("option --attempt '{}': write a number from 1, or all", options.attempt));
     request.set_attempt(number);
   }
-  for (const auto rank : *ranks) request.add_ranks(rank);
+  return request;
+}
 
-  Interrupt interrupt(timeout);
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call, std::nullopt);
-  const Interrupt::Guard guard(interrupt, call);
-  auto stream = session->jobs->ReadLogs(&call, request);
-  v1::ReadLogsResponse chunk;
-  Printer printer(context, options, std::move(grep), ranks->size() != 1);
-  while (stream->Read(&chunk)) printer.add(chunk);
-  printer.flush();
-  std::fflush(stdout);
-  const auto status = stream->Finish();
-  if (interrupt.timed_out()) return kTimedOut;
-  if (status.ok() || interrupt.interrupted()) return kOk;
-  return report(context, *session, status);
+Result<std::optional<std::regex>> grep_of(const std::string& text) {
+  if (text.empty()) return std::optional<std::regex>();
+  try {
+    return std::optional(std::regex(text, std::regex::ECMAScript | std::regex::optimize));
+  } catch (const std::regex_error& error) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("option --grep '{}': not a regular expression ({})", text, error.what()));
+  }
+}
+
+Result<int> logs(const Context& context, const Options& options) {
+  const auto request = request_of(options);
+  if (!request) return fail(request.error());
+  auto grep = grep_of(options.grep);
+  if (!grep) return fail(std::move(grep.error()));
+  return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
+    grpc::ClientContext call;
+    session.prepare(call, std::nullopt);
+    const CallGroup::Member member(interrupt.calls(), call);
+    const auto stream = session.jobs->ReadLogs(&call, *request);
+    v1::ReadLogsResponse chunk;
+    Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1);
+    while (stream->Read(&chunk)) printer.add(chunk);
+    printer.flush();
+    flush_out();
+    const auto status = stream->Finish();
+    if (interrupt.timed_out()) return kTimedOut;
+    if (!status.ok() && !interrupt.interrupted()) return fail(to_error(session, status));
+    if (!printer.any() && !interrupt.fired()) fmt::print(stderr, "no log lines {}\n", options.since.empty() ? "yet" : "since then");
+    return kOk;
+  });
 }
 
 }  // namespace
@@ -147,16 +146,23 @@ int logs(const Context& context, const Options& options) {
 void add_logs(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("logs", "Print what the ranks wrote, labelled by rank; the current attempt unless told");
-  command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
+  add_job_option(*command, options->job);
   command->add_flag("-f,--follow", options->follow, "go on with what comes, over restarts, until the job ends");
-  command->add_option("-r,--rank", options->ranks, "only these: 0,8-15")->delimiter(',');
-  command->add_option("--node", options->node, "only this node's ranks");
-  command->add_option("--attempt", options->attempt, "a number, or all");
-  command->add_option("--grep", options->grep, "only lines that match this regular expression");
-  command->add_option("-n,--tail", options->tail, "begin this many lines before the end");
-  command->add_option("--timeout", options->timeout, "at most this long (exit 4)");
-  command->add_flag("--raw", options->raw, "the bytes as they are; wants one --rank");
-  command->callback([&context, &exit, options] { exit = logs(context, *options); });
+  add_ranks_option(*command, options->ranks, "only these: 0,8-15 (default: all)");
+  command->add_option("--node", options->node, "only this node's ranks")->type_name("NODE");
+  command->add_option("--attempt", options->attempt, "this one, or all")->type_name("N");
+  command->add_option("--since", options->since, "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")->type_name("TIME");
+  command->add_option("-n,--tail", options->tail, "begin this many lines before the end")->type_name("LINES");
+  command->add_option("--grep", options->grep, "only lines that match this regular expression")->type_name("RE");
+  add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
+  command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank");
+  command->footer(
+      "examples:     muster logs llama-7b -f --rank 0\n"
+      "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
+      "              muster logs llama-7b --node n07 --since 10m\n"
+      "--since goes by when lines reached the controller, which notes the time every ten seconds: a few lines from before may come along\n"
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, node or attempt");
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return logs(chosen, *options); });
 }
 
 }  // namespace muster::client

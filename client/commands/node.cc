@@ -1,8 +1,11 @@
 // muster node ls | show | declare-dead: the fleet.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
+#include <set>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
@@ -28,53 +31,37 @@ render::Tint state_tint(const v1::Node& node) {
   return node.connected() && !node.silent() ? render::Tint::Good : render::Tint::Warn;
 }
 
-int list(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::ListNodesResponse response;
-  if (const auto status = session->nodes->ListNodes(&call, {}, &response); !status.ok()) return report(context, *session, status);
-  if (*format == render::Format::Name) {
-    for (const auto& node : response.nodes()) fmt::print("{}\n", node.name());
-    return kOk;
-  }
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    std::vector<const google::protobuf::Message*> items;
-    for (const auto& node : response.nodes()) items.push_back(&node);
-    fmt::print("{}", render::document_list(items, "Node", *format));
-    return kOk;
-  }
+void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
   if (response.nodes().empty()) {
     fmt::print(stderr, "no node has registered; start 'muster-agent --controller ADDRESS' on each machine\n");
-    return kOk;
+    return;
   }
   const WallTime now = system_clock().now().wall;
-  render::Table table{.columns = {{"NODE"}, {"STATE"}, {"DEVICES", render::Align::Right}, {"BUSY", render::Align::Right}, {"ADDRESS"}, {"HEARD", render::Align::Right}, {"JOBS"}}, .rows = {}};
-  if (*format == render::Format::Wide) table.columns.push_back({"VERSION"});
+  render::Table table{
+      .columns =
+          {{"NODE"}, {"STATE"}, {"DEVICES", render::Align::Right}, {"BUSY", render::Align::Right}, {"ADDRESS"}, {"HEARD", render::Align::Right}, {"JOBS"}},
+      .rows = {}};
+  if (wide) table.columns.push_back({"VERSION"});
   for (const auto& node : response.nodes()) {
-    std::string jobs;
-    for (const auto& use : node.uses()) {
-      if (jobs.find(use.job_name()) == std::string::npos) jobs += (jobs.empty() ? "" : ",") + use.job_name();
-    }
+    std::set<std::string> jobs;
+    for (const auto& use : node.uses()) jobs.insert(use.job_name());
     std::vector<std::string> row = {node.name(),
                                     context.out.paint(state_tint(node), state_text(node)),
                                     fmt::format("{}", node.inventory().devices_size()),
                                     fmt::format("{}", node.uses_size()),
                                     node.inventory().address(),
                                     node.has_last_heard() ? render::ago_text(node.last_heard(), now) : "-",
-                                    jobs.empty() ? "-" : jobs};
-    if (*format == render::Format::Wide) row.push_back(node.version());
+                                    jobs.empty() ? "-" : fmt::format("{}", fmt::join(jobs, ","))};
+    if (wide) row.push_back(node.version());
     table.rows.push_back(std::move(row));
   }
   fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
-  return kOk;
 }
 
 void print_node(const Context& context, const v1::Node& node) {
-  const auto line = [&](std::string_view name, const std::string& value) { fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value); };
+  const auto line = [&](std::string_view name, const std::string& value) {
+    fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value);
+  };
   line("node", context.out.paint(render::Tint::Bold, node.name()));
   line("state", context.out.paint(state_tint(node), state_text(node)));
   line("heard", render::ago_text(node.last_heard(), system_clock().now().wall));
@@ -96,40 +83,39 @@ void print_node(const Context& context, const v1::Node& node) {
   for (const auto& unknown : node.unknown_attempts()) line("unknown", unknown + ": on the node, not known to this controller; left alone");
 }
 
-int show(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::GetNodeRequest request;
-  request.set_name(options.node);
-  v1::GetNodeResponse response;
-  if (const auto status = session->nodes->GetNode(&call, request, &response); !status.ok()) return report(context, *session, status);
-  if (*format == render::Format::Name) {
-    fmt::print("{}\n", response.node().name());
-    return kOk;
-  }
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    fmt::print("{}", render::document(response.node(), "Node", *format));
-    return kOk;
-  }
-  print_node(context, response.node());
-  return kOk;
+Result<int> list(const Context& context, const Options& options) {
+  const auto names = [](const v1::ListNodesResponse& answer) {
+    std::string text;
+    for (const auto& node : answer.nodes()) text += node.name() + "\n";
+    return text;
+  };
+  return show_answer<v1::ListNodesResponse>(
+      options.output, [&] { return ask(context, &Nodes::ListNodes, v1::ListNodesRequest()); },
+      {.names = names,
+       .document = [](const auto& answer, render::Format format) { return render::document_list(answer.nodes(), "Node", format); },
+       .people = [&](const auto& answer, bool wide) { print_nodes(context, answer, wide); }});
 }
 
-int declare_dead(const Context& context, const Options& options) {
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
+Result<int> show(const Context& context, const Options& options) {
+  const auto fetch = [&] {
+    v1::GetNodeRequest request;
+    request.set_name(options.node);
+    return ask(context, &Nodes::GetNode, request);
+  };
+  return show_answer<v1::GetNodeResponse>(
+      options.output, fetch,
+      {.names = [](const auto& answer) { return answer.node().name() + "\n"; },
+       .document = [](const auto& answer, render::Format format) { return render::document(answer.node(), "Node", format); },
+       .people = [&](const auto& answer, bool) { print_node(context, answer.node()); }});
+}
+
+Result<int> declare_dead(const Context& context, const Options& options) {
   v1::DeclareNodeDeadRequest request;
   request.set_name(options.node);
   request.set_reason(options.reason);
-  v1::DeclareNodeDeadResponse response;
-  if (const auto status = session->nodes->DeclareNodeDead(&call, request, &response); !status.ok()) return report(context, *session, status);
-  fmt::print("{} dead\n", response.node().name());
+  auto response = ask(context, &Nodes::DeclareNodeDead, request);
+  if (!response) return fail(std::move(response.error()));
+  fmt::print("{} dead\n", response->node().name());
   return kOk;
 }
 
@@ -140,20 +126,23 @@ void add_node(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
   command->require_subcommand(1);
-  CLI::App* ls = command->add_subcommand("ls", "List nodes");
+  CLI::App* ls = command->add_subcommand("ls", "List nodes: ready, silent (not heard for a while), away (its agent is not connected), dead");
   add_output_option(*ls, options->output);
-  ls->callback([&context, &exit, options] { exit = list(context, *options); });
+  on_chosen(*ls, context, exit, [options](const Context& chosen) { return list(chosen, *options); });
   options = std::make_shared<Options>();
   CLI::App* one = command->add_subcommand("show", "Show one node: devices, who holds them, what else is there");
-  one->add_option("node", options->node, "node name")->required();
+  one->add_option("node", options->node, "node name")->required()->type_name("");
   add_output_option(*one, options->output);
-  one->callback([&context, &exit, options] { exit = show(context, *options); });
-  CLI::App* dead = command->add_subcommand("declare-dead",
-                                           "Your word that nothing runs on this node any more (power is off): its jobs go on elsewhere at once. "
-                                           "If something does still run there, two attempts of one job may compute at the same time");
-  dead->add_option("node", options->node, "node name")->required();
-  dead->add_option("--reason", options->reason, "kept with the node");
-  dead->callback([&context, &exit, options] { exit = declare_dead(context, *options); });
+  on_chosen(*one, context, exit, [options](const Context& chosen) { return show(chosen, *options); });
+  options = std::make_shared<Options>();
+  CLI::App* dead =
+      command->add_subcommand("declare-dead", "Your word that nothing runs on this node any more (power is off): its jobs go on elsewhere at once");
+  dead->add_option("node", options->node, "node name")->required()->type_name("");
+  dead->add_option("--reason", options->reason, "kept with the node")->type_name("TEXT");
+  dead->footer(
+      "If something does still run there, two attempts of one job may compute at the same time: switch the machine off first.\n"
+      "A node whose agent is connected is not declared dead (exit 12).");
+  on_chosen(*dead, context, exit, [options](const Context& chosen) { return declare_dead(chosen, *options); });
 }
 
 }  // namespace muster::client

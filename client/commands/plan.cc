@@ -1,9 +1,11 @@
 // muster plan: what would run where, and where each value comes from. Submits nothing.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/spec_file.h"
 #include "client/render/launch_text.h"
@@ -15,46 +17,42 @@ namespace {
 struct Options {
   SpecOptions spec;
   std::string output = "table";
-  std::vector<std::uint32_t> ranks;
+  std::vector<std::string> ranks;
   bool all_ranks = false;
 };
 
-int plan(const Context& context, const Options& options) {
-  const auto format = render::parse_format(options.output, render::Names::No);
-  if (!format) return report(context, format.error());
-  auto spec = load_spec(options.spec);
-  if (!spec) return report(context, spec.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::PlanJobRequest request;
-  *request.mutable_spec() = std::move(*spec);
-  v1::PlanJobResponse response;
-  if (const auto status = session->jobs->PlanJob(&call, request, &response); !status.ok()) return report(context, *session, status);
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    fmt::print("{}", render::document(response, "Plan", *format));
-    return kOk;
-  }
-  if (!response.waits_for().empty()) {
-    fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + response.waits_for()));
-  }
+void print_plan(const Context& context, const v1::PlanJobResponse& plan, const Options& options, const std::vector<std::uint32_t>& ranks) {
+  if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + plan.waits_for()));
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
-  for (const auto& node : response.nodes()) {
-    std::string devices;
-    for (const auto device : node.devices()) devices += fmt::format("{}{}", devices.empty() ? "" : ",", device);
-    table.rows.push_back({node.node(), node.address(), devices, node.rank_count() == 0 ? "-" : fmt::format("{}-{}", node.first_rank(), node.first_rank() + node.rank_count() - 1)});
+  for (const auto& node : plan.nodes()) {
+    const std::string held = node.rank_count() == 0 ? "-" : fmt::format("{}-{}", node.first_rank(), node.first_rank() + node.rank_count() - 1);
+    table.rows.push_back({node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), held});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
-  std::vector<std::uint32_t> wanted = options.ranks;
-  if (wanted.empty() && !options.all_ranks) wanted = {0};
-  for (const auto& rank : response.ranks()) {
-    if (options.all_ranks || std::ranges::find(wanted, rank.rank()) != wanted.end()) fmt::print("\n{}", render::launch_text(rank, context.out));
+  const bool all = options.all_ranks || (!options.ranks.empty() && ranks.empty());
+  const std::vector<std::uint32_t> wanted = ranks.empty() ? std::vector<std::uint32_t>{0} : ranks;
+  for (const auto& rank : plan.ranks()) {
+    if (all || std::ranges::find(wanted, rank.rank()) != wanted.end()) fmt::print("\n{}", render::launch_text(rank, context.out));
   }
-  if (!options.all_ranks && options.ranks.empty() && response.ranks_size() > 1 && render::is_terminal(2)) {
-    fmt::print(stderr, "\nrank 0 of {} shown; --rank R or --all-ranks shows others\n", response.ranks_size());
+  if (!all && options.ranks.empty() && plan.ranks_size() > 1 && render::is_terminal(2)) {
+    fmt::print(stderr, "\nrank 0 of {} shown; --rank R or --all-ranks shows others\n", plan.ranks_size());
   }
-  return kOk;
+}
+
+Result<int> plan(const Context& context, const Options& options) {
+  auto ranks = parse_ranks(options.ranks);
+  if (!ranks) return fail(std::move(ranks.error()));
+  const auto fetch = [&]() -> Result<v1::PlanJobResponse> {
+    auto spec = load_spec(options.spec);
+    if (!spec) return fail(std::move(spec.error()));
+    v1::PlanJobRequest request;
+    *request.mutable_spec() = std::move(*spec);
+    return ask(context, &Jobs::PlanJob, request);
+  };
+  return show_answer<v1::PlanJobResponse>(options.output, fetch,
+                                          {.names = {},
+                                           .document = [](const auto& answer, render::Format format) { return render::document(answer, "Plan", format); },
+                                           .people = [&](const auto& answer, bool) { print_plan(context, answer, options, *ranks); }});
 }
 
 }  // namespace
@@ -62,13 +60,16 @@ int plan(const Context& context, const Options& options) {
 void add_plan(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "Print what would run where: placement, command lines, environment with the source of each value");
-  command->add_option("file", options->spec.file, "job.yaml, or - for standard input")->required();
-  command->add_option("--set", options->spec.set, "KEY=VALUE over the file");
-  command->add_option("--env", options->spec.env, "NAME=VALUE over runtime.env");
-  command->add_option("-r,--rank", options->ranks, "show this rank (may be given again)");
+  add_spec_options(*command, options->spec);
+  add_env_option(*command, options->spec);
+  add_ranks_option(*command, options->ranks, "show these: 0,8-15, or all (default: 0)");
   command->add_flag("--all-ranks", options->all_ranks, "show every rank");
   add_output_option(*command, options->output, render::Names::No);
-  command->callback([&context, &exit, options] { exit = plan(context, *options); });
+  command->footer(
+      "examples:     muster plan job.yaml --rank 7\n"
+      "              muster plan job.yaml --set resources.nodes=4 -o json\n"
+      "exit:         0 it could run, now or later  2 these nodes never can  64 the spec is wrong; nothing is submitted");
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return plan(chosen, *options); });
 }
 
 }  // namespace muster::client

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
@@ -23,40 +24,20 @@ std::string eta_text(const v1::Job& job) {
   return render::duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
 }
 
-int ps(const Context& context, bool all, const std::string& output) {
-  const auto format = render::parse_format(output);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-
-  std::vector<v1::Job> jobs;
-  v1::ListJobsRequest request;
-  request.set_all(all);
-  do {
-    grpc::ClientContext call;
-    session->prepare(call);
-    v1::ListJobsResponse response;
-    if (const auto status = session->jobs->ListJobs(&call, request, &response); !status.ok()) return report(context, *session, status);
-    for (auto& job : *response.mutable_jobs()) jobs.push_back(std::move(job));
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
-
-  if (*format == render::Format::Name) {
-    for (const auto& job : jobs) fmt::print("{}\n", job.spec().name());
-    return kOk;
-  }
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    std::vector<const google::protobuf::Message*> items;
-    for (const auto& job : jobs) items.push_back(&job);
-    fmt::print("{}", render::document_list(items, "Job", *format));
-    return kOk;
-  }
+void print_jobs(const Context& context, const std::vector<v1::Job>& jobs, bool all, bool wide) {
   if (jobs.empty()) {
     fmt::print(stderr, "no {}jobs{}\n", all ? "" : "live ", all ? "" : "; 'muster ps -a' shows finished ones");
-    return kOk;
+    return;
   }
-  const bool wide = *format == render::Format::Wide;
-  render::Table table{.columns = {{"NAME"}, {"ID"}, {"PHASE"}, {"STEP", render::Align::Right}, {"LOSS", render::Align::Right}, {"ETA", render::Align::Right}, {"RESTARTS", render::Align::Right}, {"AGE", render::Align::Right}}, .rows = {}};
+  render::Table table{.columns = {{"NAME"},
+                                  {"ID"},
+                                  {"PHASE"},
+                                  {"STEP", render::Align::Right},
+                                  {"LOSS", render::Align::Right},
+                                  {"ETA", render::Align::Right},
+                                  {"RESTARTS", render::Align::Right},
+                                  {"AGE", render::Align::Right}},
+                      .rows = {}};
   if (wide) {
     table.columns.push_back({"ATTEMPT", render::Align::Right});
     table.columns.push_back({"NODES"});
@@ -84,7 +65,33 @@ int ps(const Context& context, bool all, const std::string& output) {
     table.rows.push_back(std::move(row));
   }
   fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
-  return kOk;
+}
+
+Result<std::vector<v1::Job>> list_jobs(const Context& context, bool all) {
+  auto session = context.connect();
+  if (!session) return fail(std::move(session.error()));
+  std::vector<v1::Job> jobs;
+  v1::ListJobsRequest request;
+  request.set_all(all);
+  do {
+    auto page = ask(*session, &Jobs::ListJobs, request);
+    if (!page) return fail(std::move(page.error()));
+    for (auto& job : *page->mutable_jobs()) jobs.push_back(std::move(job));
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return jobs;
+}
+
+Result<int> ps(const Context& context, bool all, const std::string& output) {
+  const auto names = [](const std::vector<v1::Job>& jobs) {
+    std::string text;
+    for (const auto& job : jobs) text += job.spec().name() + "\n";
+    return text;
+  };
+  return show_answer<std::vector<v1::Job>>(output, [&] { return list_jobs(context, all); },
+                                           {.names = names,
+                                            .document = [](const auto& jobs, render::Format format) { return render::document_list(jobs, "Job", format); },
+                                            .people = [&](const auto& jobs, bool wide) { print_jobs(context, jobs, all, wide); }});
 }
 
 }  // namespace
@@ -98,7 +105,7 @@ void add_ps(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("ps", "List jobs: phase, step, loss, time left, restarts");
   command->add_flag("-a,--all", options->all, "finished jobs too");
   add_output_option(*command, options->output);
-  command->callback([&context, &exit, options] { exit = ps(context, options->all, options->output); });
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return ps(chosen, options->all, options->output); });
 }
 
 }  // namespace muster::client

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <random>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/follow.h"
-#include "client/commands/interrupt.h"
 #include "client/commands/spec_file.h"
 
 namespace muster::client {
@@ -27,38 +27,44 @@ std::string fresh_request_id() {
   return fmt::format("cli-{:08x}{:08x}-{}", chance(), chance(), getpid());
 }
 
-int run(const Context& context, const Options& options) {
-  auto spec = load_spec(options.spec);
-  if (!spec) return report(context, spec.error());
-  std::optional<std::chrono::milliseconds> timeout;
-  if (!options.timeout.empty()) {
-    auto parsed = parse_timeout(options.timeout);
-    if (!parsed) return report(context, parsed.error());
-    timeout = *parsed;
+Result<v1::SubmitJobResponse> submit(const Session& session, const v1::SubmitJobRequest& request, Interrupt* interrupt) {
+  constexpr int kTriesMost = 3;  // the request id makes another one safe
+  for (int tries = 1;; ++tries) {
+    auto response = ask(session, &Jobs::SubmitJob, request, interrupt);
+    if (response || response.error().code != ErrorCode::Unreachable || tries == kTriesMost || (interrupt != nullptr && interrupt->fired())) return response;
   }
-  std::optional<Interrupt> interrupt;  // before the threads that connect() brings: a signal must not find one of them
-  if (!options.detach) interrupt.emplace(timeout);
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
+}
 
+Result<int> run_detached(const Context& context, const v1::SubmitJobRequest& request) {
+  auto session = context.connect();
+  if (!session) return fail(std::move(session.error()));
+  auto response = submit(*session, request, nullptr);
+  if (!response) return fail(std::move(response.error()));
+  fmt::print("{}\n", response->job_id());
+  if (render::is_terminal(2)) {
+    fmt::print(stderr, "{}; follow it with 'muster watch {}'\n", response->repeated_request() ? "submitted before under this request id" : "submitted",
+               response->job_id());
+  }
+  return kOk;
+}
+
+Result<int> run(const Context& context, const Options& options) {
+  auto spec = load_spec(options.spec);
+  if (!spec) return fail(std::move(spec.error()));
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(*spec);
   request.set_request_id(options.request_id.empty() ? fresh_request_id() : options.request_id);
-  v1::SubmitJobResponse response;
-  grpc::Status status;
-  for (int tries = 0; tries < 3; ++tries) {  // the request id makes this safe
-    grpc::ClientContext call;
-    session->prepare(call);
-    status = session->jobs->SubmitJob(&call, request, &response);
-    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
-  }
-  if (!status.ok()) return report(context, *session, status);
-  if (options.detach) {
-    fmt::print("{}\n", response.job_id());
-    if (render::is_terminal(2)) fmt::print(stderr, "{}; follow it with 'muster watch {}'\n", response.repeated_request() ? "submitted before under this request id" : "submitted", response.job_id());
-    return kOk;
-  }
-  return follow(context, *session, *interrupt, {.job = response.job_id(), .logs = true, .quiet = options.quiet});
+  if (options.detach) return run_detached(context, request);
+  return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
+    auto response = submit(session, request, &interrupt);
+    if (!response && interrupt.fired()) {
+      return fail(interrupt.timed_out() ? ErrorCode::TimedOut : ErrorCode::Unreachable,
+                  fmt::format("submitting job '{}': {} before the controller's answer came; 'muster ps' shows whether it was taken", request.spec().name(),
+                              interrupt.timed_out() ? "time was up" : "interrupted"));
+    }
+    if (!response) return fail(std::move(response.error()));
+    return follow(context, session, interrupt, {.job = response->job_id(), .logs = true, .quiet = options.quiet});
+  });
 }
 
 }  // namespace
@@ -66,14 +72,19 @@ int run(const Context& context, const Options& options) {
 void add_run(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Submit a job and follow it to its end. Ctrl-C detaches; the job goes on");
-  command->add_option("file", options->spec.file, "job.yaml, or - for standard input")->required();
-  command->add_option("--set", options->spec.set, "KEY=VALUE over the file, e.g. resources.nodes=4 (may be given again)");
-  command->add_option("--env", options->spec.env, "NAME=VALUE over runtime.env (may be given again)");
+  add_spec_options(*command, options->spec);
+  add_env_option(*command, options->spec);
   command->add_flag("-d,--detach", options->detach, "print the job's id and return");
   command->add_flag("-q,--quiet", options->quiet, "print nothing but how it ended");
-  command->add_option("--request-id", options->request_id, "the same id again gives the same job: makes a retry safe");
-  command->add_option("--timeout", options->timeout, "stop following after this long (exit 4); the job goes on");
-  command->callback([&context, &exit, options] { exit = run(context, *options); });
+  command->add_option("--request-id", options->request_id, "the same id again gives the same job: makes a retry safe")->type_name("TEXT");
+  add_timeout_option(*command, options->timeout, "stop following after this long (exit 4); the job goes on");
+  command->footer(
+      "examples:     muster run job.yaml --set resources.nodes=4 --env NCCL_DEBUG=INFO\n"
+      "              id=$(muster run -d job.yaml) && muster wait $id\n"
+      "into a pipe:  events, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
+      "exit:         0 it succeeded (with -d: it was submitted; after Ctrl-C: it goes on)  1 it failed  2 these nodes can never run it  3 it was cancelled\n"
+      "              4 --timeout is over  12 the name is taken by a live job  13 no controller  64 the spec is wrong");
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return run(chosen, *options); });
 }
 
 }  // namespace muster::client

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/incident.h"
 #include "client/render/table.h"
@@ -14,39 +15,26 @@ namespace {
 
 void print_attempts(const Context& context, const v1::Job& job) {
   if (job.attempts_size() == 0) return;
-  render::Table table{.columns = {{"ATTEMPT", render::Align::Right}, {"NODES"}, {"PLACED"}, {"FROM STEP", render::Align::Right}, {"BEST STEP", render::Align::Right}, {"ENDED BY"}}, .rows = {}};
+  render::Table table{
+      .columns =
+          {{"ATTEMPT", render::Align::Right}, {"NODES"}, {"PLACED"}, {"FROM STEP", render::Align::Right}, {"BEST STEP", render::Align::Right}, {"ENDED BY"}},
+      .rows = {}};
   for (const auto& attempt : job.attempts()) {
     std::string nodes;
     for (const auto& node : attempt.nodes()) nodes += (nodes.empty() ? "" : " ") + node.node();
     table.rows.push_back({fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()),
-                          attempt.has_resume() ? fmt::format("{}", attempt.resume().step()) : "start", attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
+                          attempt.has_resume() ? fmt::format("{}", attempt.resume().step()) : "start",
+                          attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
                           attempt.has_verdict() ? render::printable(attempt.verdict().reason()) : "-"});
   }
   fmt::print("\n{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
-int show(const Context& context, const std::string& job_name, const std::string& output) {
-  const auto format = render::parse_format(output);
-  if (!format) return report(context, format.error());
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
-  grpc::ClientContext call;
-  session->prepare(call);
-  v1::GetJobRequest request;
-  request.set_job(job_name);
-  v1::GetJobResponse response;
-  if (const auto status = session->jobs->GetJob(&call, request, &response); !status.ok()) return report(context, *session, status);
-  const v1::Job& job = response.job();
-  if (*format == render::Format::Name) {
-    fmt::print("{}\n", job.id());
-    return kOk;
-  }
-  if (*format != render::Format::Table && *format != render::Format::Wide) {
-    fmt::print("{}", render::document(job, "Job", *format));
-    return kOk;
-  }
+void print_job(const Context& context, const v1::Job& job) {
   const WallTime now = system_clock().now().wall;
-  const auto line = [&](std::string_view name, const std::string& value) { fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value); };
+  const auto line = [&](std::string_view name, const std::string& value) {
+    fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value);
+  };
   line("name", context.out.paint(render::Tint::Bold, job.spec().name()));
   line("id", job.id());
   line("phase", context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
@@ -67,24 +55,22 @@ int show(const Context& context, const std::string& job_name, const std::string&
   for (const auto& incident : job.incidents()) fmt::print("\n{}", render::incident_text(incident, context.out));
   if (job.checkpoints_size() > 0) {
     const v1::Checkpoint& last = job.checkpoints(job.checkpoints_size() - 1);
-    fmt::print("\n{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them\n", job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s", last.step(),
-               render::bytes_text(last.bytes()), job.spec().name());
+    fmt::print("\n{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them\n", job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s",
+               last.step(), render::bytes_text(last.bytes()), job.spec().name());
   }
-  return kOk;
+}
+
+Result<int> show(const Context& context, const std::string& job, const std::string& output) {
+  return show_answer<v1::Job>(output, [&] { return get_job(context, job); },
+                              {.names = [](const auto& answer) { return answer.id() + "\n"; },
+                               .document = [](const auto& answer, render::Format format) { return render::document(answer, "Job", format); },
+                               .people = [&](const auto& answer, bool) { print_job(context, answer); }});
 }
 
 }  // namespace
 
 void add_show(CLI::App& app, Context& context, int& exit) {
-  struct Options {
-    std::string job;
-    std::string output = "table";
-  };
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Show one job: attempts, what broke them, recovery timelines, checkpoints");
-  command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
-  add_output_option(*command, options->output);
-  command->callback([&context, &exit, options] { exit = show(context, options->job, options->output); });
+  on_chosen_job(*app.add_subcommand("show", "Show one job: attempts, what broke them, recovery timelines, checkpoints"), context, exit, show);
 }
 
 }  // namespace muster::client

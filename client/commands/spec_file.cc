@@ -24,6 +24,15 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector
 
 }  // namespace
 
+void add_spec_options(CLI::App& command, SpecOptions& into) {
+  command.add_option("file", into.file, "job.yaml, or - for standard input")->required()->type_name("");
+  command.add_option("--set", into.set, "over the file, e.g. --set resources.nodes=4 (may be given again)")->type_name("KEY=VALUE")->allow_extra_args(false);
+}
+
+void add_env_option(CLI::App& command, SpecOptions& into) {
+  command.add_option("--env", into.env, "over runtime.env (may be given again)")->type_name("NAME=VALUE")->allow_extra_args(false);
+}
+
 Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   namespace fs = std::filesystem;
   std::string text;
@@ -35,8 +44,11 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   } else {
     auto read = io::read_file(options.file, spec::kSpecBytesMax);
     if (!read) {
-      if (read.error().code == ErrorCode::NotFound) return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': there is no such file", options.file));
-      if (read.error().code == ErrorCode::ResourceExhausted) return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", options.file));
+      if (read.error().code == ErrorCode::NotFound)
+        return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': there is no such file", options.file));
+      if (read.error().code == ErrorCode::ResourceExhausted)
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", options.file));
       return fail(ErrorCode::InvalidArgument, std::move(read.error().message));
     }
     text = std::move(*read);
@@ -52,7 +64,8 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   if (!parsed.problems.empty()) {
     std::string problems = spec::format(parsed.problems, options.file == "-" ? "<stdin>" : options.file);
     while (problems.ends_with('\n')) problems.pop_back();
-    return fail(ErrorCode::InvalidArgument, fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));
   }
   return std::move(parsed.spec);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/spec_file.h"
 
@@ -11,16 +12,13 @@ namespace muster::client {
 void add_validate(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<SpecOptions>();
   CLI::App* command = app.add_subcommand("validate", "Check a job spec: every problem at once, with line and column");
-  command->add_option("file", options->file, "job.yaml, or - for standard input")->required();
-  command->add_option("--set", options->set, "KEY=VALUE over the file, e.g. resources.nodes=4");
-  command->callback([&context, &exit, options] {
-    const auto spec = load_spec(*options);
-    if (!spec) {
-      exit = report(context, spec.error());
-      return;
-    }
+  add_spec_options(*command, *options);
+  command->footer("exit:         0 the spec is sound  64 it is not; no controller is needed");
+  on_chosen(*command, context, exit, [options](const Context&) -> Result<int> {
+    auto spec = load_spec(*options);
+    if (!spec) return fail(std::move(spec.error()));
     fmt::print("{}: sound\n", options->file);
-    exit = kOk;
+    return kOk;
   });
 }
 

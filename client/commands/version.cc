@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "common/base/version.h"
 
@@ -10,17 +11,15 @@ namespace muster::client {
 
 void add_version(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("version", "Print the client's version, and the controller's when it answers");
-  command->callback([&context, &exit] {
+  on_chosen(*command, context, exit, [](const Context& chosen) -> Result<int> {
     fmt::print("client      {}\n", kVersion);
-    exit = kOk;
-    auto session = context.connect();
-    if (!session) return;
-    grpc::ClientContext call;
-    session->prepare(call, std::chrono::seconds(2));
-    v1::GetClusterStatusResponse response;
-    if (session->nodes->GetClusterStatus(&call, {}, &response).ok()) {
-      fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n", response.version(), response.protocol_min(), response.protocol_max(), response.cluster_id(), response.epoch());
-    }
+    const auto session = chosen.connect();
+    if (!session) return kOk;
+    const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(2));
+    if (!status) return kOk;
+    fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n", status->version(), status->protocol_min(), status->protocol_max(),
+               status->cluster_id(), status->epoch());
+    return kOk;
   });
 }
 

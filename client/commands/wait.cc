@@ -1,12 +1,11 @@
 // muster wait: for scripts. Returns when the job has reached what is asked for.
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
+#include <functional>
 
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
-#include "client/commands/interrupt.h"
 #include "client/render/text.h"
 #include "common/rpc/backoff.h"
 
@@ -32,60 +31,40 @@ std::optional<int> reached(const v1::Job& job, const std::string& until) {
   return until == "checkpoint" ? kJobFailed : kOk;
 }
 
-int wait(const Context& context, const Options& options) {
-  std::optional<std::chrono::milliseconds> timeout;
-  if (!options.timeout.empty()) {
-    auto parsed = parse_timeout(options.timeout);
-    if (!parsed) return report(context, parsed.error());
-    timeout = *parsed;
-  }
-  std::mutex mutex;  // these three outlive the thread of `interrupt`
-  std::condition_variable changed;
-  bool fired = false;
-  Interrupt interrupt(timeout);
-  auto session = context.connect();
-  if (!session) return report(context, session.error());
+// The controller is away, or has too much to do: it may pass.
+bool may_pass(const Error& error) { return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted; }
 
-  // Watch from the beginning, ask after each event that could matter: what is asked for may have been there before we came.
-  std::string job_id = options.job;
-  rpc::Backoff backoff(std::hash<std::string>{}(options.job));
-  interrupt.on_fire([&] {
-    const std::scoped_lock lock(mutex);
-    fired = true;
-    changed.notify_all();
-  });
-  const auto look = [&]() -> std::expected<std::optional<int>, grpc::Status> {
-    grpc::ClientContext call;
-    session->prepare(call);
-    const Interrupt::Guard guard(interrupt, call);
+bool may_matter(const std::string& event, const std::string& until) {
+  return event == "job-ended" || (until == "running" && event == "node-started") || (until == "checkpoint" && event == "checkpoint-completed");
+}
+
+Result<int> wait(const Session& session, Interrupt& interrupt, const Options& options) {
+  std::string job = options.job;  // its id as soon as that is known: the name may be another job's later
+  const auto look = [&]() -> Result<std::optional<int>> {
     v1::GetJobRequest request;
-    request.set_job(job_id);
-    v1::GetJobResponse response;
-    const auto status = session->jobs->GetJob(&call, request, &response);
-    if (!status.ok()) return std::unexpected(status);
-    job_id = response.job().id();
-    return reached(response.job(), options.until);
+    request.set_job(job);
+    auto response = ask(session, &Jobs::GetJob, request, &interrupt);
+    if (!response) return fail(std::move(response.error()));
+    job = response->job().id();
+    return reached(response->job(), options.until);
   };
-  bool first = true;
-  while (!interrupt.fired()) {
+  // Asked after each event that could matter, from the first on: what is asked for may have been there before we came.
+  rpc::Backoff backoff(std::hash<std::string>{}(options.job));
+  for (bool first = true; !interrupt.fired(); first = false) {
     auto state = look();
-    if (!state && (first || state.error().error_code() != grpc::StatusCode::UNAVAILABLE) && !interrupt.fired()) return report(context, *session, state.error());
-    first = false;
     if (state && *state) return **state;
+    if (!state && !interrupt.fired() && (first || !may_pass(state.error()))) return fail(std::move(state.error()));
     if (state) {
       grpc::ClientContext call;
-      session->prepare(call, std::nullopt);
-      const Interrupt::Guard guard(interrupt, call);
+      session.prepare(call, std::nullopt);
+      const CallGroup::Member member(interrupt.calls(), call);
       v1::WatchRequest request;
-      request.set_job(job_id);
+      request.set_job(job);
       request.set_until_final(true);
-      auto stream = session->jobs->Watch(&call, request);
+      const auto stream = session.jobs->Watch(&call, request);
       v1::WatchResponse response;
       while (stream->Read(&response)) {
-        const std::string& type = response.event().type();
-        if (options.until == "running" && type != "node-started" && type != "job-ended") continue;
-        if (options.until == "checkpoint" && type != "checkpoint-completed" && type != "job-ended") continue;
-        if (options.until == "done" && type != "job-ended") continue;
+        if (!may_matter(response.event().type(), options.until)) continue;
         backoff.reset();
         state = look();
         if (state && *state) {
@@ -95,14 +74,11 @@ int wait(const Context& context, const Options& options) {
       }
       stream->Finish();
     }
-    std::unique_lock lock(mutex);
-    changed.wait_for(lock, backoff.next(), [&] { return fired; });
+    interrupt.wait_for(backoff.next());
   }
-  if (interrupt.timed_out()) {
-    fmt::print(stderr, "muster: waiting for job '{}' to be {}: time is up; the job goes on\n", options.job, options.until);
-    return kTimedOut;
-  }
-  return 130;
+  const char* why = interrupt.timed_out() ? "time is up" : "interrupted";
+  fmt::print(stderr, "muster: waiting for job '{}' to be {}: {}; the job goes on\n", options.job, options.until, why);
+  return kTimedOut;
 }
 
 }  // namespace
@@ -110,10 +86,18 @@ int wait(const Context& context, const Options& options) {
 void add_wait(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("wait", "Wait for a job, for scripts; the exit code is the job's (0, 1 failed, 3 cancelled) or 4 when time is up");
-  command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
-  command->add_option("--for", options->until, "running, checkpoint or done")->check(CLI::IsMember({"running", "checkpoint", "done"}))->capture_default_str();
-  command->add_option("--timeout", options->timeout, "at most this long");
-  command->callback([&context, &exit, options] { exit = wait(context, *options); });
+  add_job_option(*command, options->job);
+  command->add_option("--for", options->until, "running, checkpoint or done")
+      ->check(CLI::IsMember({"running", "checkpoint", "done"}))
+      ->type_name("STATE")
+      ->capture_default_str();
+  add_timeout_option(*command, options->timeout, "at most this long");
+  command->footer(
+      "example:      muster wait llama-7b --timeout 2h && muster ckpt ls llama-7b\n"
+      "exit:         0 reached  1 the job failed, or ended without a checkpoint  3 it was cancelled  4 time is up, or Ctrl-C");
+  on_chosen(*command, context, exit, [options](const Context& chosen) {
+    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) { return wait(session, interrupt, *options); });
+  });
 }
 
 }  // namespace muster::client

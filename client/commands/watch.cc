@@ -1,7 +1,7 @@
 // muster watch: the live view of one job.
+#include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/follow.h"
-#include "client/commands/interrupt.h"
 
 namespace muster::client {
 
@@ -13,26 +13,16 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("watch", "Live view of a job: progress, loss, steps a second, time left, events. Ctrl-C leaves; the job goes on");
-  command->add_option("job", options->job, "name, id, unique prefix of an id, or @last")->required();
-  command->add_option("--timeout", options->timeout, "stop after this long (exit 4)");
+  add_job_option(*command, options->job);
+  add_timeout_option(*command, options->timeout, "stop watching after this long (exit 4); the job goes on");
   command->add_flag("--no-logs", options->no_logs, "events and progress only");
-  command->callback([&context, &exit, options] {
-    std::optional<std::chrono::milliseconds> timeout;
-    if (!options->timeout.empty()) {
-      auto parsed = parse_timeout(options->timeout);
-      if (!parsed) {
-        exit = report(context, parsed.error());
-        return;
-      }
-      timeout = *parsed;
-    }
-    Interrupt interrupt(timeout);
-    auto session = context.connect();
-    if (!session) {
-      exit = report(context, session.error());
-      return;
-    }
-    exit = follow(context, *session, interrupt, {.job = options->job, .logs = !options->no_logs, .quiet = false});
+  command->footer(
+      "into a pipe: events, the lines of the rank that speaks for the job, error lines of every rank\n"
+      "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 when --timeout is over");
+  on_chosen(*command, context, exit, [options](const Context& chosen) {
+    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
+      return follow(chosen, session, interrupt, {.job = options->job, .logs = !options->no_logs, .quiet = false});
+    });
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "client/render/text.h"
 
@@ -12,7 +13,8 @@ namespace muster::render {
 std::string event_line(const v1::Event& event, const Style& style, bool with_job) {
   Tint tint = Tint::Plain;
   if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
-  if (event.type() == "attempt-ended" || event.type() == "cancel-requested" || event.type() == "node-declared-dead") tint = Tint::Warn;
+  constexpr std::array<std::string_view, 4> kWarnings = {"attempt-ended", "cancel-requested", "node-declared-dead", "checkpoint-set-aside"};
+  if (std::ranges::find(kWarnings, event.type()) != kWarnings.end()) tint = Tint::Warn;
   if (event.type() == "caught-up" || event.type() == "first-step" || event.type() == "checkpoint-completed") tint = Tint::Good;
   if (event.type() == "job-ended") tint = phase_tint(event.phase());
   std::string out = style.paint(Tint::Dim, clock_text(event.at())) + "  ";

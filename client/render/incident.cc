@@ -21,7 +21,8 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
   mark(incident.has_detected(), incident.detected(), "detected", "");
   mark(incident.has_decided(), incident.decided(), "decided", "");
   mark(incident.has_swept(), incident.swept(), "swept", "");
-  mark(incident.has_placed(), incident.placed(), "placed", incident.resumed_from() >= 0 ? fmt::format(", from the checkpoint of step {}", incident.resumed_from()) : ", from the beginning");
+  mark(incident.has_placed(), incident.placed(), "placed",
+       incident.resumed_from() >= 0 ? fmt::format(", from the checkpoint of step {}", incident.resumed_from()) : ", from the beginning");
   mark(incident.has_started(), incident.started(), "started", "");
   mark(incident.has_first_step(), incident.first_step(), "first step", "");
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");

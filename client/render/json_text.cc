@@ -47,7 +47,8 @@ Json scalar(const Message& message, const Reflection& reflection, const FieldDes
     case FieldDescriptor::CPPTYPE_BOOL: return many ? reflection.GetRepeatedBool(message, &field, index) : reflection.GetBool(message, &field);
     case FieldDescriptor::CPPTYPE_STRING: return many ? reflection.GetRepeatedString(message, &field, index) : reflection.GetString(message, &field);
     case FieldDescriptor::CPPTYPE_ENUM: return enum_word(many ? *reflection.GetRepeatedEnum(message, &field, index) : *reflection.GetEnum(message, &field));
-    case FieldDescriptor::CPPTYPE_MESSAGE: return message_json(many ? reflection.GetRepeatedMessage(message, &field, index) : reflection.GetMessage(message, &field));
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return message_json(many ? reflection.GetRepeatedMessage(message, &field, index) : reflection.GetMessage(message, &field));
   }
   return nullptr;
 }
@@ -130,7 +131,8 @@ Result<Format> parse_format(std::string_view text, Names names) {
   if (text == "jsonl") return Format::Jsonl;
   if (text == "yaml") return Format::Yaml;
   if (text == "name" && names == Names::Yes) return Format::Name;
-  return fail(ErrorCode::InvalidArgument, fmt::format("output format '{}': not offered here; use table, wide, json, jsonl{}", text, names == Names::Yes ? ", yaml or name" : " or yaml"));
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("output format '{}': not offered here; use table, wide, json, jsonl{}", text, names == Names::Yes ? ", yaml or name" : " or yaml"));
 }
 
 nlohmann::ordered_json to_json(const Message& message) { return message_json(message); }

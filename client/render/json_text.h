@@ -4,6 +4,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -23,6 +24,12 @@ nlohmann::ordered_json to_json(const google::protobuf::Message& message);
 std::string document(const google::protobuf::Message& message, std::string_view kind, Format format);
 // A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as Json.
 std::string document_list(const std::vector<const google::protobuf::Message*>& items, std::string_view kind, Format format);
+template <class Messages>
+std::string document_list(const Messages& messages, std::string_view kind, Format format) {
+  std::vector<const google::protobuf::Message*> items;
+  for (const auto& message : messages) items.push_back(&message);
+  return document_list(items, kind, format);
+}
 std::string yaml_text(const nlohmann::ordered_json& value);
 
 }  // namespace muster::render

@@ -134,7 +134,8 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, 
         tail += fmt::format("  {:.1f} steps/s  ETA {}", rate, duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left))));
       }
       const std::size_t cells = width > tail.size() + 12 ? std::min<std::size_t>(40, width - tail.size() - 2) : 10;
-      out.push_back(clip(style.paint(Tint::Good, progress_bar(static_cast<double>(progress.step()) / static_cast<double>(progress.total()), cells)) + tail, width));
+      out.push_back(
+          clip(style.paint(Tint::Good, progress_bar(static_cast<double>(progress.step()) / static_cast<double>(progress.total()), cells)) + tail, width));
     } else {
       out.push_back(clip(fmt::format("step {}{}", progress.step(), rate > 0 ? fmt::format("  {:.1f} steps/s", rate) : ""), width));
     }
@@ -146,7 +147,9 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, 
     values.reserve(losses_.size());
     for (const LossPoint& point : losses_) values.push_back(point.loss);
     const std::string from = fmt::format("  from {:.4f}", values.front());
-    out.push_back(clip(fmt::format("loss {:.4f}  ", progress.loss()) + style.paint(Tint::Accent, sparkline(values, std::min<std::size_t>(48, width > 34 ? width - 30 : 8))) + from, width));
+    out.push_back(clip(fmt::format("loss {:.4f}  ", progress.loss()) +
+                           style.paint(Tint::Accent, sparkline(values, std::min<std::size_t>(48, width > 34 ? width - 30 : 8))) + from,
+                       width));
   }
   return out;
 }

@@ -32,7 +32,7 @@ class LiveView {
   void set_job(const v1::Job& job);
   void set_phase(v1::JobPhase phase, std::uint32_t attempt);
   void set_progress(const v1::Progress& progress, WallTime now);
-  void add_loss(std::int64_t step, double loss);   // a step trained again replaces
+  void add_loss(std::int64_t step, double loss);  // a step trained again replaces
   [[nodiscard]] std::vector<std::string> lines(const Style& style, std::size_t width, WallTime now) const;
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
   // The whole loss curve as a small chart, `rows` high: what the run ends with.
@@ -40,8 +40,8 @@ class LiveView {
 
  private:
   v1::Job job_;
-  std::vector<LossPoint> losses_;          // by step; a step trained again replaces
-  std::deque<std::pair<WallTime, std::int64_t>> recent_;   // for steps/s
+  std::vector<LossPoint> losses_;                         // by step; a step trained again replaces
+  std::deque<std::pair<WallTime, std::int64_t>> recent_;  // for steps/s
 };
 
 }  // namespace muster::render

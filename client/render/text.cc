@@ -76,16 +76,16 @@ std::string phase_text(v1::JobPhase phase) {
 
 Tint phase_tint(v1::JobPhase phase) {
   switch (static_cast<int>(phase)) {
-    case v1::JOB_PHASE_RUNNING: case v1::JOB_PHASE_SUCCEEDED: return Tint::Good;
+    case v1::JOB_PHASE_RUNNING:
+    case v1::JOB_PHASE_SUCCEEDED: return Tint::Good;
     case v1::JOB_PHASE_FAILED: return Tint::Bad;
-    case v1::JOB_PHASE_DRAINING: case v1::JOB_PHASE_CANCELLED: return Tint::Warn;
+    case v1::JOB_PHASE_DRAINING:
+    case v1::JOB_PHASE_CANCELLED: return Tint::Warn;
     default: return Tint::Accent;
   }
 }
 
-bool is_final(v1::JobPhase phase) {
-  return phase == v1::JOB_PHASE_SUCCEEDED || phase == v1::JOB_PHASE_FAILED || phase == v1::JOB_PHASE_CANCELLED;
-}
+bool is_final(v1::JobPhase phase) { return phase == v1::JOB_PHASE_SUCCEEDED || phase == v1::JOB_PHASE_FAILED || phase == v1::JOB_PHASE_CANCELLED; }
 
 std::string class_text(v1::FailureClass cls) {
   switch (static_cast<int>(cls)) {

@@ -20,8 +20,8 @@ std::string ago_text(const google::protobuf::Timestamp& stamp, WallTime now);
 std::string iso_text(const google::protobuf::Timestamp& stamp);
 // "12:00:00.123", local time of the reader.
 std::string clock_text(const google::protobuf::Timestamp& stamp);
-std::string bytes_text(std::uint64_t bytes);      // "1.5 MiB"
-std::string phase_text(v1::JobPhase phase);       // "running"
+std::string bytes_text(std::uint64_t bytes);  // "1.5 MiB"
+std::string phase_text(v1::JobPhase phase);   // "running"
 Tint phase_tint(v1::JobPhase phase);
 bool is_final(v1::JobPhase phase);
 std::string class_text(v1::FailureClass cls);     // "user error"

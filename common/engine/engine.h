@@ -26,6 +26,11 @@ struct NodeSlot {
   std::string device_type;  // of its devices, for resources.type auto; empty = not known
 };
 
+struct RankRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
 // Everything a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
   const v1::JobSpec* spec = nullptr;  // defaults filled in
@@ -38,9 +43,12 @@ struct LaunchRequest {
   std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
   std::string resume_source;  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+  // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is what it is in the whole plan.
+  std::optional<RankRange> only;
 
   // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
   [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
+  [[nodiscard]] std::size_t world_size() const;
 };
 
 struct Value {
@@ -61,6 +69,7 @@ struct RankPlan {
 struct LaunchPlan {
   std::vector<RankPlan> ranks;  // by rank
   v1::Watching watching;
+  [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not of this plan
 };
 
 struct Engine {
@@ -84,8 +93,10 @@ bool is_identity(const Engine& engine, std::string_view variable);
 inline constexpr std::size_t kStringBytesMax = 128 * 1024 - 1;
 inline constexpr std::size_t kProcessBytesMax = 1'500'000;
 
-// The interpreter that runtime.python: auto stands for. A node that does not have it is to take python3 on PATH: its agent resolves argv[0].
-inline constexpr std::string_view kPythonAuto = "/usr/bin/python3";
+// What runtime.python: auto stands for: python3 on the rank's PATH, so that an activated venv or conda environment counts; where there is none, the system's.
+// Whether there is one, the node's file system decides: its agent resolves argv[0].
+inline constexpr std::string_view kPythonAuto = "python3";
+inline constexpr std::string_view kPythonSystem = "/usr/bin/python3";
 
 // Expands templates, builds argv and environment of every rank. Errors name the key.
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);

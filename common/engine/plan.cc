@@ -89,7 +89,7 @@ struct Keyed {
 
 class Planner {
  public:
-  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec) {}
+  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec), world_(request.world_size()) {}
 
   LaunchPlan run() {
     LaunchPlan plan;
@@ -134,11 +134,19 @@ class Planner {
     return {};
   }
 
+  // Some of `count` ranks from `first` on.
+  [[nodiscard]] bool asked_for(std::uint32_t first, std::uint32_t count) const {
+    const auto& only = request_.only;
+    return !only || first == 0 || (first < only->first + only->count && only->first < first + count);
+  }
+
   void lay_ranks(LaunchPlan& plan) {
     const bool per_device = spec_.launch().per() != v1::LAUNCH_PER_ONCE;
     for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
       const NodeSlot& slot = request_.nodes[node];
+      if (!asked_for(slot.first_rank, slot.rank_count)) continue;
       for (std::uint32_t local = 0; local < slot.rank_count; ++local) {
+        if (!asked_for(slot.first_rank + local, 1)) continue;
         RankPlan rank{.rank = slot.first_rank + local, .local_rank = local, .node = node};
         if (per_device && local < slot.devices.size())
           rank.devices = {slot.devices[local]};
@@ -161,9 +169,9 @@ class Planner {
   void fill_environment(LaunchPlan& plan) {
     const auto user = environment(spec_.runtime().env(), "runtime.env");
     const auto resume = request_.resuming() ? environment(spec_.resume().env(), "resume.env") : decltype(user){};
-    const std::string world = std::to_string(plan.ranks.size());
+    const std::string world = std::to_string(world_);
     for (RankPlan& rank : plan.ranks) {
-      const RankValues values(request_, rank, plan.ranks.size(), RankValues::Variables::None);
+      const RankValues values(request_, rank, world_, RankValues::Variables::None);
       Environment& env = rank.env;
       put(env, "PYTHONUNBUFFERED", "1", "muster");
       for (const auto& [name, keyed] : user) put(env, name.c_str(), expand(keyed, values), "runtime.env");
@@ -243,7 +251,7 @@ class Planner {
         compiled_from = rank.argv;
         compiled = compile(compiled_from);
       }
-      const RankValues values(request_, rank, plan.ranks.size(), variables());
+      const RankValues values(request_, rank, world_, variables());
       rank.argv.clear();
       std::size_t bytes = 0;
       for (const Keyed& part : compiled) {
@@ -272,18 +280,18 @@ class Planner {
     watching.set_total(observe.total());
     watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
     watching.set_save_dir(request_.save_dir);
-    watching.set_world_size(static_cast<std::uint32_t>(plan.ranks.size()));
+    watching.set_world_size(static_cast<std::uint32_t>(world_));
     watching.set_success_regex(spec_.success().regex());
     if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
     auto file = parse("success.file", spec_.success().file());
     if (!file) return;
-    const std::string path =
-        expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), plan.ranks.size(), variables()));
+    const std::string path = expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), world_, variables()));
     watching.set_success_file(path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path));
   }
 
   const LaunchRequest& request_;
   const v1::JobSpec& spec_;
+  const std::size_t world_;
   bool engine_known_ = false;
   std::vector<std::string> argv_, keys_;
   std::vector<KeyedProblem> problems_;
@@ -291,6 +299,17 @@ class Planner {
 };
 
 }  // namespace
+
+std::size_t LaunchRequest::world_size() const {
+  std::size_t ranks = 0;
+  for (const NodeSlot& node : nodes) ranks += node.rank_count;
+  return ranks;
+}
+
+const RankPlan* LaunchPlan::find(std::uint32_t rank) const {
+  const auto found = std::ranges::lower_bound(ranks, rank, {}, &RankPlan::rank);
+  return found == ranks.end() || found->rank != rank ? nullptr : &*found;
+}
 
 Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
   Planner planner(request);

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 15> kIdentity = {
 std::span<const std::string_view> torch_identity() { return kIdentity; }
 
 void launch_torch(const LaunchRequest& request, LaunchPlan& plan) {
-  const std::string world = std::to_string(plan.ranks.size());
+  const std::string world = std::to_string(request.world_size());
   const std::string groups = std::to_string(std::ranges::count_if(request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
   const std::string port = std::to_string(request.master_port);
   const std::string restarts = std::to_string(request.attempt > 0 ? request.attempt - 1 : 0);

@@ -25,7 +25,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
 
     {"runtime", Section, "", "", "", "what the ranks run in"},
     {"runtime.image", Later, "null", "", "", "container image"},
-    {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: /usr/bin/python3, else python3 on PATH"},
+    {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: python3 on the rank's PATH, else /usr/bin/python3"},
     {"runtime.setup", Later, "[]", "", "", "commands before the start"},
     {"runtime.requirements", Later, "auto", "", "", "Python packages to install at the start"},
     {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in"},

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ranges>
+#include <utility>
 
 #include "common/engine/text.h"
 #include "common/spec/values.h"
@@ -81,6 +83,15 @@ std::vector<std::string_view> choices(std::string_view text) {
   return result;
 }
 
+// The nearest of `known`, when no other is as near.
+std::string_view only_nearest(std::string_view word, std::vector<std::string_view> known) {
+  const std::string_view near = engine::nearest(word, known);
+  std::erase(known, near);
+  const std::string_view second = engine::nearest(word, known);
+  // Of two that are equally near the first is answered.
+  return second.empty() || engine::nearest(word, std::array{second, near}) == near ? near : "";
+}
+
 std::string below(const std::string& section, std::string_view name) { return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name); }
 
 }  // namespace
@@ -105,7 +116,7 @@ bool SpecReader::spoiled(const std::string& key) const {
   // What is missing in launch may be what was misspelt there.
   if (key == "launch.run" && spoiled_.contains("launch.script")) return true;
   for (std::string part = key;;) {
-    if (spoiled_.contains(part)) return true;
+    if (spoiled_.contains(part) || std::ranges::any_of(meant_, [&](const Meant& meant) { return meant.row->key == part; })) return true;
     const std::size_t cut = part.find_last_of(".[");
     if (cut == std::string::npos) return false;
     part.resize(cut);
@@ -132,6 +143,23 @@ void SpecReader::read(const Node& root) {
     return;
   }
   section(root, "");
+  read_meant();
+}
+
+void SpecReader::read_meant() {
+  while (!meant_.empty()) {  // inside one there may be others
+    for (const auto& [value, known] : std::exchange(meant_, {})) {
+      const std::string key(known->key);
+      const bool fresh = places_.try_emplace(key, value->line, value->column).second;
+      if (value->bad) {
+        spoiled_.insert(key);
+      } else if (known->kind == KeyKind::Section) {
+        section(*value, key);  // what stands in the section that is spelt right is not read again
+      } else if (fresh) {
+        row(*value, *known);
+      }
+    }
+  }
 }
 
 void SpecReader::section(const Node& node, const std::string& prefix) {
@@ -143,41 +171,48 @@ void SpecReader::section(const Node& node, const std::string& prefix) {
     return;
   }
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
-    const auto& [name, key_place] = node.keys[i];
+    const std::string& name = node.keys[i].text;
     const Node& value = node.items[i];
     const std::string key = below(prefix, name);
     // A dot inside one key is not a path: find_key alone would take `launch.per: rank` at the top level for the nested key.
     const KeyRow* known = name.find('.') == std::string::npos ? find_key(key) : nullptr;
     if (known == nullptr) {
-      unknown(key_place, prefix, name);
+      unknown(node.keys[i], value, prefix);
       continue;
     }
-    places_[key] = {value.line, value.column};
+    if (!places_.try_emplace(key, value.line, value.column).second) continue;
     if (!value.bad) row(value, *known);
     if (value.bad) spoiled_.insert(key);
   }
 }
 
-void SpecReader::unknown(const Node& key, const std::string& section_key, const std::string& name) {
+void SpecReader::unknown(const Node& key, const Node& value, const std::string& section_key) {
+  const std::string& name = key.text;
   const std::string full = below(section_key, name);
-  const auto say = [&](std::string_view meant) {
-    spoiled_.insert(std::string(meant));  // what was meant is not missing
+  // `sure`: no other key could be meant.
+  const auto say = [&](std::string_view meant, bool sure) {
+    if (sure)
+      meant_.push_back({.value = &value, .row = find_key(meant)});
+    else
+      spoiled_.insert(std::string(meant));  // perhaps it is not missing
     problem(key, shown(full), fmt::format("unknown key; did you mean '{}'?", meant));
   };
-  if (find_key(full) != nullptr) {  // written with dots
+  if (const KeyRow* dotted = find_key(full)) {
     const std::string_view inner = std::string_view(full).substr(0, full.rfind('.'));
-    spoiled_.insert(full);
+    meant_.push_back({.value = &value, .row = dotted});
     problem(key, shown(full), fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
     return;
   }
   std::vector<std::string_view> here, everywhere;
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
-  if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near));
+  if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near), !only_nearest(name, here).empty());
+  const auto leaf_count = [](std::string_view word) { return std::ranges::count(key_table(), word, [](const KeyRow& known) { return leaf(known.key); }); };
+  const auto first_with = [](std::string_view word) { return std::ranges::find(key_table(), word, [](const KeyRow& known) { return leaf(known.key); })->key; };
+  if (const auto count = leaf_count(name); count > 0) return say(first_with(name), count == 1);
   for (const KeyRow& known : key_table())
-    if (leaf(known.key) == name) return say(known.key);
-  for (const KeyRow& known : key_table()) everywhere.push_back(leaf(known.key));
+    if (std::ranges::find(everywhere, leaf(known.key)) == everywhere.end()) everywhere.push_back(leaf(known.key));
   if (const std::string_view near = engine::nearest(name, everywhere); !near.empty())
-    return say(std::ranges::find(key_table(), near, [](const KeyRow& known) { return leaf(known.key); })->key);
+    return say(first_with(near), leaf_count(near) == 1 && !only_nearest(name, everywhere).empty());
   problem(key, shown(full), fmt::format("unknown key ({})", fmt::join(here, ", ")));
 }
 
@@ -253,12 +288,12 @@ void SpecReader::text_map(const Node& node, const KeyRow& row) {
   TextMap& map = *map_getters().at(row.key)(spec_);
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const Node& value = node.items[i];
-    const std::string key = fmt::format("{}.{}", row.key, node.keys[i].first);
+    const std::string key = fmt::format("{}.{}", row.key, node.keys[i].text);
     places_[key] = {value.line, value.column};
     if (value.bad)
       spoiled_.insert(key);
     else if (value.kind == Node::Kind::Scalar)
-      map[node.keys[i].first] = value.text;
+      map[node.keys[i].text] = value.text;
     else
       problem(value, shown(key), value.kind == Node::Kind::Null ? "has no value; \"\" is the empty text" : "must be one text");
   }

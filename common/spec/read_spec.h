@@ -36,7 +36,9 @@ class SpecReader {
   // Of one element of a list, which is left out: the numbers of the others then are those that complete() sees.
   void item_problem(const Node& at, std::string key, std::string message);
   void section(const Node& node, const std::string& prefix);
-  void unknown(const Node& key, const std::string& section_key, const std::string& name);
+  void unknown(const Node& key, const Node& value, const std::string& section_key);
+  // Reads the values of misspelt keys as those of the keys that were meant: what is wrong inside is said in the same go.
+  void read_meant();
   void row(const Node& node, const KeyRow& row);
   void later(const Node& node, const KeyRow& row);
   void choice(const Node& node, const KeyRow& row);
@@ -70,6 +72,11 @@ class SpecReader {
   std::vector<Problem> problems_;
   std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> places_;
   std::set<std::string> spoiled_;
+  struct Meant {
+    const Node* value = nullptr;
+    const KeyRow* row = nullptr;
+  };
+  std::vector<Meant> meant_;  // read when all that is spelt right has been read, which comes first
 };
 
 // Puts --set and --env into the tree. Problems have no place.

@@ -86,10 +86,10 @@ std::vector<std::string> SpecReader::words(const Node& node, const KeyRow& row, 
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
         const Node& value = node.items[i];
         if (value.kind != Node::Kind::List) {
-          one(node.keys[i].first, value);
+          one(node.keys[i].text, value);
           continue;
         }
-        for (const Node& item : value.items) one(node.keys[i].first, item);
+        for (const Node& item : value.items) one(node.keys[i].text, item);
       }
       break;
     }

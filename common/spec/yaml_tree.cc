@@ -104,12 +104,11 @@ class Builder final : public YAML::EventHandler {
       return;
     }
     if (!level.key_ignored) {
-      std::string name = std::move(level.key->text);
       if (node.kind == Node::Kind::Null) {  // yaml-cpp's place of nothing is the next token's
         node.line = level.key->line;
         node.column = level.key->column;
       }
-      level.node.keys.emplace_back(std::move(name), std::move(*level.key));
+      level.node.keys.push_back(std::move(*level.key));
       level.node.items.push_back(std::move(node));
     }
     level.key.reset();
@@ -180,14 +179,14 @@ std::string_view hint(std::string_view text, const YAML::Mark& mark) {
 
 const Node* Node::get(std::string_view key) const {
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (keys[i].first == key) return &items[i];
+    if (keys[i].text == key) return &items[i];
   return nullptr;
 }
 
 Node& Node::at(std::string_view key) {
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (keys[i].first == key) return items[i];
-  keys.emplace_back(std::string(key), Node{});
+    if (keys[i].text == key) return items[i];
+  keys.push_back({.kind = Kind::Scalar, .text = std::string(key)});
   items.emplace_back();
   return items.back();
 }
@@ -231,9 +230,9 @@ bool same_value(const Node& a, const Node& b) {
   if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
   if (a.kind == Node::Kind::Scalar) return a.text == b.text;
   if (a.kind == Node::Kind::Map)
-    return std::ranges::all_of(a.keys, [&](const auto& entry) {
-      const Node* other = b.get(entry.first);
-      return other != nullptr && same_value(*a.get(entry.first), *other);
+    return std::ranges::all_of(a.keys, [&](const Node& key) {
+      const Node* other = b.get(key.text);
+      return other != nullptr && same_value(*a.get(key.text), *other);
     });
   return std::ranges::equal(a.items, b.items, same_value);
 }

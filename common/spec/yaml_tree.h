@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/spec/parse.h"
@@ -15,12 +14,12 @@ namespace muster::spec {
 struct Node {
   enum class Kind : std::uint8_t { Null, Scalar, List, Map };
   Kind kind = Kind::Null;
-  std::string text;                                // Scalar
-  bool quoted = false;                             // Scalar: 'x', "x" or a block: never a number or a boolean
-  std::vector<Node> items;                         // List: the elements. Map: the values, by place of keys
-  std::vector<std::pair<std::string, Node>> keys;  // Map: names, with a node that only has a place
-  std::uint32_t line = 0, column = 0;              // from 1; 0 = no place
-  bool bad = false;                                // has its problem already: read no further
+  std::string text;                    // Scalar
+  bool quoted = false;                 // Scalar: 'x', "x" or a block: never a number or a boolean
+  std::vector<Node> items;             // List: the elements. Map: the values, in the order of keys
+  std::vector<Node> keys;              // Map: scalars
+  std::uint32_t line = 0, column = 0;  // from 1; 0 = no place
+  bool bad = false;                    // has its problem already: read no further
 
   [[nodiscard]] const Node* get(std::string_view key) const;
   // The value at `key` of a map, made (null) where it is not there.

@@ -58,8 +58,8 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   incident.set_attempt(attempt.number.value);
   if (attempt.verdict) *incident.mutable_verdict() = to_v1(*attempt.verdict);
   mark(attempt.fault_time, [](v1::Incident& i) { return i.mutable_fault(); }, incident);
-  mark(attempt.broke_at, [](v1::Incident& i) { return i.mutable_detected(); }, incident);
-  mark(attempt.broke_at, [](v1::Incident& i) { return i.mutable_decided(); }, incident);
+  mark(attempt.detected_at, [](v1::Incident& i) { return i.mutable_detected(); }, incident);
+  mark(attempt.decided_at(), [](v1::Incident& i) { return i.mutable_decided(); }, incident);
   mark(attempt.ended_at, [](v1::Incident& i) { return i.mutable_swept(); }, incident);
   incident.set_resumed_from(-1);
   if (broken + 1 < job.attempts.size()) {

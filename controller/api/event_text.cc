@@ -64,6 +64,9 @@ struct Sayer {
   Said operator()(const core::CheckpointCompleted& e) const {
     return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes", e.step, plural(e.shards, "shard"), e.bytes)};
   }
+  Said operator()(const core::CheckpointSetAside& e) const {
+    return {"checkpoint-set-aside", with_reason(fmt::format("checkpoint of step {} (attempt {}) is set aside", e.step, e.attempt.value), e.reason)};
+  }
   Said operator()(const core::AttemptBroke& e) const { return {"attempt-broke", with_reason(fmt::format("attempt {} broke", e.attempt.value), e.cause)}; }
   Said operator()(const core::AttemptEnded& e) const {
     Said said{"attempt-ended", with_reason(fmt::format("attempt {} ended ({})", e.attempt.value, core::to_string(e.verdict.cls)), e.verdict.reason)};

@@ -1,13 +1,23 @@
 #include "controller/api/plan.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <ranges>
+
 #include "common/spec/parse.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/convert.h"
 #include "controller/api/job_ref.h"
+#include "controller/api/unknown_fields.h"
+#include "controller/launch/bounds.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
 namespace {
+
+constexpr std::size_t kUnknownNamed = 6;
 
 void fill(v1::RankLaunch& shown, const engine::RankPlan& rank, const engine::LaunchRequest& request) {
   shown.set_rank(rank.rank);
@@ -20,6 +30,25 @@ void fill(v1::RankLaunch& shown, const engine::RankPlan& rank, const engine::Lau
     one.set_value(value.text);
     one.set_source(value.source);
   }
+}
+
+// What the node added when it started the rank: with it the plan is what the rank really got. Nothing before the node has said so.
+void add_resolved(v1::RankLaunch& shown, const core::NodePart& part) {
+  const auto& programs = part.resolved.programs();
+  const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - part.placed.first_rank.value);
+  if (index < programs.size() && shown.argv_size() > 0) shown.set_argv(0, programs[index]);
+  std::map<std::string, v1::EnvValue> env;
+  for (const v1::EnvValue& value : shown.env()) env[value.name()] = value;
+  for (const std::string& variable : part.resolved.env()) {
+    const std::size_t equals = variable.find('=');
+    v1::EnvValue value;
+    value.set_name(variable.substr(0, equals));
+    value.set_value(variable.substr(equals + 1));
+    value.set_source("node");
+    env.try_emplace(value.name(), std::move(value));
+  }
+  shown.clear_env();
+  for (auto& [name, value] : env) *shown.add_env() = std::move(value);
 }
 
 // Nodes that do not exist, to show a plan on while the job would wait.
@@ -46,15 +75,18 @@ Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
     return fail(ErrorCode::InvalidArgument,
                 "checking the spec: it has " + std::to_string(given.ByteSizeLong()) + " bytes, at most " + std::to_string(spec::kSpecBytesMax));
   }
+  // Before anything is looked at: a key of a newer muster would be ignored here, and once in the journal it would make it unreadable.
+  if (const auto unknown = unknown_fields(given); !unknown.empty()) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("checking the spec: this controller does not know {}{}; leave out what came with a newer muster, or "
+                                                        "upgrade the controller",
+                                                        fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
+                                                        unknown.size() > kUnknownNamed ? fmt::format(" and {} more", unknown.size() - kUnknownNamed) : ""));
+  }
   v1::JobSpec spec = given;
   const auto problems = spec::complete(spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
-  // Whatever the engine would refuse later is refused now: one node shows it as well as a thousand.
-  auto nodes = imagine(spec);
-  nodes.resize(1);
-  if (auto plan = engine::plan_launch(launch_request(spec, JobId("plan"), AttemptNo(1), nodes, 1, std::nullopt, core::Ledger(), "/")); !plan) {
-    return fail(ErrorCode::InvalidArgument, plan.error().message);
-  }
+  // Whatever would be refused at a start is refused now.
+  if (auto launches = check_launches(spec); !launches) return fail(ErrorCode::InvalidArgument, launches.error().message);
   return spec;
 }
 
@@ -72,14 +104,10 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
       placed.nodes = imagine(job.spec);
       placed.master_port = view.limits.port_first;
     }
-    core::Ledger nodes;  // of these, for their devices' types
-    for (const core::PlacedNode& node : placed.nodes) {
-      if (const auto known = view.ledger.nodes.find(node.node); known != view.ledger.nodes.end()) nodes.nodes.insert(*known);
-    }
     // A plan for thousands of ranks takes its time: not on the strand.
-    edge.work.post("plan", [&edge, reactor, response, job = std::move(job), placed = std::move(placed), nodes = std::move(nodes)] {
+    edge.work.post("plan", [&edge, reactor, response, job = std::move(job), placed = std::move(placed)] {
       const engine::LaunchRequest launch =
-          launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, nodes, edge.cluster_out);
+          launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), edge.cluster_out);
       const auto plan = engine::plan_launch(launch);
       if (!plan) return reactor->Finish(rpc::to_status(plan.error()));
       for (const core::PlacedNode& node : placed.nodes) *response->add_nodes() = to_v1(core::NodePart{.placed = node});
@@ -103,10 +131,12 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::Ge
       return reactor->Finish({grpc::StatusCode::NOT_FOUND,
                               doing + ": attempt " + std::to_string(attempt->number.value) + " has ranks 0.." + std::to_string(attempt->world_size() - 1)});
     }
-    const engine::LaunchRequest launch = launch_request(job, *attempt, ledger, edge.cluster_out);
+    engine::LaunchRequest launch = launch_request(job, *attempt, ledger, edge.cluster_out);
+    launch.only = engine::RankRange{.first = request->rank(), .count = 1};
     const auto plan = engine::plan_launch(launch);
     if (!plan) return reactor->Finish(rpc::to_status(plan.error()));
-    fill(*response->mutable_launch(), plan->ranks[request->rank()], launch);
+    fill(*response->mutable_launch(), *plan->find(request->rank()), launch);
+    if (const core::NodePart* part = attempt->part(NodeName(response->launch().node())); part != nullptr) add_resolved(*response->mutable_launch(), *part);
     response->set_attempt(attempt->number.value);
     reactor->Finish(grpc::Status::OK);
   };

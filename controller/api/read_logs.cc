@@ -1,6 +1,7 @@
 #include "controller/api/read_logs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/api/archive_read.h"
 
@@ -48,22 +49,7 @@ void LogFollowers::remove(const JobId& job, const LogStream* stream) {
   if (followed != followed_.end() && --followed->second == 0) followed_.erase(followed);
 }
 
-// --- what there is to read -------------------------------------------------------------------------------------------------------------
-
-LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
-  LogSources sources{.job = job.id, .final = core::is_final(job.phase)};
-  for (const core::AttemptRecord& attempt : job.attempts) {
-    std::vector<LogSources::Part>& parts = sources.attempts[attempt.number];
-    for (const core::NodePart& part : attempt.parts) {
-      if (part.idle()) continue;
-      parts.push_back({.node = part.placed.node,
-                       .first = part.placed.first_rank,
-                       .count = part.placed.rank_count,
-                       .there = !part.logs_collected && core::is_connected(presence, part.placed.node)});
-    }
-  }
-  return sources;
-}
+// --- the stream --------------------------------------------------------------------------------------------------------------------------
 
 template <class Work>
 void LogStream::post(const char* name, Work work) {
@@ -79,6 +65,7 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(Edge& edge, Log
 }
 
 void LogStream::open(const View& view) {
+  if (cancelled_) return;  // nobody would take the watcher away again; cancelled after this, OnDone's removal comes behind us on the strand
   const auto ref = resolve_job(view.ledger, request_.job());
   if (!ref) return post("logs-refused", [status = rpc::to_status(ref.error())](LogStream& self) { self.finish(status); });
   if (ref->archived) {
@@ -122,27 +109,35 @@ bool LogStream::wanted(AttemptNo attempt) const {
   return request_.follow() ? attempt >= first_attempt_ : attempt == first_attempt_;
 }
 
+bool LogStream::refuse_missing(const LogSources& sources) {
+  std::vector<AttemptNo> chosen;
+  for (const auto& [attempt, parts] : sources.attempts) {
+    if (wanted(attempt)) chosen.push_back(attempt);
+  }
+  if (chosen.empty()) {
+    // Not placed yet: nothing to read, and nothing to say. An attempt of its own may come as long as the job goes on.
+    const bool may_come = request_.follow() && !sources.final;
+    if (request_.attempt() == 0 || request_.all_attempts() || may_come) return false;
+  } else if (std::exchange(checked_, true)) {
+    return false;  // a later attempt may be placed elsewhere
+  }
+  const auto missing = missing_logs(sources, chosen, request_);
+  if (missing) finish({grpc::StatusCode::NOT_FOUND, *missing});
+  return missing.has_value();
+}
+
 void LogStream::sources(LogSources sources) {
   if (finished_) return;
   job_ = sources.job;
-  if (!opened_) {
-    opened_ = true;
-    if (!sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
-    if (request_.attempt() != 0 && !request_.all_attempts() && !sources.attempts.contains(AttemptNo(request_.attempt()))) {
-      const bool may_come = request_.follow() && !sources.final;
-      if (!may_come) {
-        return finish({grpc::StatusCode::NOT_FOUND, "reading logs of job '" + job_.str() + "': it has no attempt " + std::to_string(request_.attempt()) +
-                                                        ", the last is " + std::to_string(first_attempt_.value)});
-      }
+  if (!opened_ && !sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
+  if (refuse_missing(sources)) return;
+  if (!std::exchange(opened_, true) && request_.follow()) {
+    registered_ = true;
+    {
+      const std::lock_guard lock(followers_.mutex_);
+      ++followers_.followed_[job_];
     }
-    if (request_.follow()) {
-      registered_ = true;
-      {
-        const std::lock_guard lock(followers_.mutex_);
-        ++followers_.followed_[job_];
-      }
-      followers_.add(job_, this);
-    }
+    followers_.add(job_, this);
   }
   final_ = final_ || sources.final;
   const std::set<std::uint32_t> ranks(request_.ranks().begin(), request_.ranks().end());
@@ -157,10 +152,10 @@ void LogStream::sources(LogSources sources) {
         entry->second.there = part.there;
         if (!fresh) continue;
         entry->second.node = part.node;
-        // Offset and tail are about what was there when the reader came; what begins later is read from its beginning.
+        // Offset, tail and since are about what was there when the reader came; what begins later is read from its beginning.
         const bool first = attempt <= first_attempt_;
         entry->second.offset = first ? request_.offset() : 0;
-        entry->second.begun = !first || request_.tail_lines() == 0;
+        entry->second.begun = !first || (request_.tail_lines() == 0 && !request_.has_since());
         ready_.insert(entry->first);
       }
     }
@@ -191,14 +186,24 @@ void LogStream::pump() {
   if (!request_.follow() || (final_ && all_in)) finish(grpc::Status::OK);
 }
 
+bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
+  const auto skip_to = [&](const Result<std::uint64_t>& offset) {
+    if (!offset) return finish(rpc::to_status(offset.error())), false;
+    cursor.offset = std::max(cursor.offset, *offset);
+    return true;
+  };
+  if (request_.tail_lines() > 0 && !skip_to(edge_.logs.tail(log, request_.tail_lines()))) return false;
+  if (request_.has_since()) {
+    const WallTime since{std::chrono::seconds(request_.since().seconds()) + std::chrono::nanoseconds(request_.since().nanos())};
+    if (!skip_to(edge_.logs.since(log, since))) return false;
+  }
+  cursor.begun = true;
+  return true;
+}
+
 bool LogStream::write_some(const Key& key, Cursor& cursor) {
   const logs::LogKey log{.job = job_, .attempt = key.first, .rank = key.second};
-  if (!cursor.begun) {
-    auto tail = edge_.logs.tail(log, request_.tail_lines());
-    if (!tail) return finish(rpc::to_status(tail.error())), false;
-    cursor.offset = *tail;
-    cursor.begun = true;
-  }
+  if (!cursor.begun && !begin_at(log, cursor)) return false;
   // Asked before the read: complete then means that the read sees the end.
   const auto state = edge_.logs.state(log);
   if (!state) return finish(rpc::to_status(state.error())), false;
@@ -243,6 +248,7 @@ void LogStream::OnWriteDone(bool ok) {
 }
 
 void LogStream::OnCancel() {
+  cancelled_ = true;
   post("logs-cancel", [](LogStream& self) { self.finish(grpc::Status::CANCELLED); });
 }
 

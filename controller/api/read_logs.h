@@ -7,6 +7,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@
 
 #include "controller/api/edge.h"
 #include "controller/api/job_ref.h"
+#include "controller/api/log_sources.h"
 #include "muster/v1/job_service.pb.h"
 
 namespace muster::controller {
@@ -46,20 +48,6 @@ class LogFollowers {
   friend class LogStream;
 };
 
-// What a reader must know of a job: taken on the strand (or from the archive), looked at on the work loop.
-struct LogSources {
-  struct Part {
-    NodeName node;
-    RankNo first;
-    std::uint32_t count = 0;
-    bool there = false;  // its agent is connected: what is missing may still come
-  };
-  JobId job;
-  bool final = false;
-  std::map<AttemptNo, std::vector<Part>> attempts;
-};
-LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
-
 class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, public Watcher, public std::enable_shared_from_this<LogStream> {
  public:
   static constexpr std::size_t kChunkMax = 256 << 10;
@@ -82,13 +70,15 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   struct Cursor {
     NodeName node;
     std::uint64_t offset = 0;
-    bool begun = false;  // tail_lines looked up
+    bool begun = false;  // tail_lines and since looked up
     bool complete = false;
     bool there = true;
   };
   void open(const View& view);
   void sources(LogSources sources);  // work loop, as everything below
   void pump();
+  bool refuse_missing(const LogSources& sources);  // true: finished, the job does not have what was asked for
+  bool begin_at(const logs::LogKey& log, Cursor& cursor);
   bool write_some(const Key& key, Cursor& cursor);  // false: nothing there now
   [[nodiscard]] bool wanted(AttemptNo attempt) const;
   void finish(grpc::Status status);
@@ -99,10 +89,11 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   LogFollowers& followers_;
   const v1::ReadLogsRequest request_;
   std::shared_ptr<LogStream> self_;
+  std::atomic<bool> cancelled_ = false;
 
   // Work loop only.
   JobId job_;
-  bool opened_ = false, registered_ = false, final_ = false, writing_ = false, finished_ = false;
+  bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false, finished_ = false;
   AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
   std::map<Key, Cursor> cursors_;
   std::set<Key> ready_;  // may have bytes to read

@@ -76,9 +76,9 @@ Result<void> ArchiveTable::add(const JobId& job, std::span<const RowTable::Store
   if (!stored.ParseFromString(entry.events))
     return fail(ErrorCode::DataLoss, fmt::format("archiving job '{}': what is archived of it does not parse", job.value));
   for (const RowTable::Stored& row : rows) {
-    auto event = decode(row.record);
-    if (!event) return fail(std::move(event.error()).in(fmt::format("archiving job '{}', row {}", job.value, row.index.value)));
-    if (const auto* submitted = std::get_if<core::JobSubmitted>(&event->body)) {
+    // One that cannot be read is kept as it is, for whoever can: a reader is told by ArchivedJob::damage. It must not keep other jobs from being moved.
+    const auto event = decode(row.record);
+    if (const auto* submitted = event ? std::get_if<core::JobSubmitted>(&event->body) : nullptr) {
       entry.name = submitted->spec.name();
       entry.submitted_at = event->at.time_since_epoch().count();
     }

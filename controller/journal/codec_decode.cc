@@ -42,6 +42,7 @@ core::StartFailure from_record(pb::StartFailure why, Trouble& trouble) {
     case pb::START_FAILURE_LAUNCH: return core::StartFailure::Launch;
     case pb::START_FAILURE_PORT: return core::StartFailure::Port;
     case pb::START_FAILURE_DISK: return core::StartFailure::Disk;
+    case pb::START_FAILURE_NODE: return core::StartFailure::Node;
     case pb::START_FAILURE_UNSPECIFIED:
     case pb::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case pb::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -81,7 +82,8 @@ core::PlacedNode take(const pb::PlacedNode& from) {
           .address = from.address(),
           .devices = {from.devices().begin(), from.devices().end()},
           .first_rank = RankNo(from.first_rank()),
-          .rank_count = from.rank_count()};
+          .rank_count = from.rank_count(),
+          .device_type = from.device_type()};
 }
 
 // --- records to events ----------------------------------------------------------------------------------------------------------------------
@@ -141,6 +143,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       auto to = take_part<core::NodeStarted>(from);
       to.pids.assign(from.pids().begin(), from.pids().end());
       to.worker_pid = from.worker_pid();
+      to.resolved = from.resolved();
       return to;
     }
     case pb::Record::kNodeStartFailed: {
@@ -182,10 +185,17 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.shards = from.shards();
       return to;
     }
+    case pb::Record::kCheckpointSetAside: {
+      auto to = take_attempt<core::CheckpointSetAside>(record.checkpoint_set_aside());
+      to.step = record.checkpoint_set_aside().step();
+      to.reason = record.checkpoint_set_aside().reason();
+      return to;
+    }
     case pb::Record::kAttemptBroke: {
       auto to = take_attempt<core::AttemptBroke>(record.attempt_broke());
       to.cause = record.attempt_broke().cause();
       to.fault_time = from_ns(record.attempt_broke().fault_time_ns());
+      to.detected_at = from_ns(record.attempt_broke().detected_at_ns());
       return to;
     }
     case pb::Record::kAttemptEnded: {

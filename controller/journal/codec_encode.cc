@@ -27,6 +27,7 @@ pb::StartFailure to_record(core::StartFailure why) {
     case core::StartFailure::Launch: return pb::START_FAILURE_LAUNCH;
     case core::StartFailure::Port: return pb::START_FAILURE_PORT;
     case core::StartFailure::Disk: return pb::START_FAILURE_DISK;
+    case core::StartFailure::Node: return pb::START_FAILURE_NODE;
   }
   MUSTER_ASSERT(false, "a start failure that the journal cannot write");
 }
@@ -55,6 +56,7 @@ void put(pb::PlacedNode& to, const core::PlacedNode& from) {
   to.mutable_devices()->Add(from.devices.begin(), from.devices.end());
   to.set_first_rank(from.first_rank.value);
   to.set_rank_count(from.rank_count);
+  to.set_device_type(from.device_type);
 }
 
 struct Writer {
@@ -120,6 +122,7 @@ struct Writer {
     to.mutable_pids()->Add(from.pids.begin(), from.pids.end());
     to.set_worker_pid(from.worker_pid);
     to.set_node_time_ns(to_ns(from.node_time));
+    if (from.resolved.ByteSizeLong() > 0) *to.mutable_resolved() = from.resolved;
   }
   void operator()(const core::NodeStartFailed& from) const {
     auto& to = *record.mutable_node_start_failed();
@@ -161,11 +164,18 @@ struct Writer {
     to.set_bytes(from.bytes);
     to.set_shards(from.shards);
   }
+  void operator()(const core::CheckpointSetAside& from) const {
+    auto& to = *record.mutable_checkpoint_set_aside();
+    attempt(to, from);
+    to.set_step(from.step);
+    to.set_reason(from.reason);
+  }
   void operator()(const core::AttemptBroke& from) const {
     auto& to = *record.mutable_attempt_broke();
     attempt(to, from);
     to.set_cause(from.cause);
     to.set_fault_time_ns(to_ns(from.fault_time));
+    to.set_detected_at_ns(to_ns(from.detected_at));
   }
   void operator()(const core::AttemptEnded& from) const {
     auto& to = *record.mutable_attempt_ended();
@@ -210,6 +220,8 @@ Record encode(const core::Event& event) {
   pb::Record record;
   record.set_at_ns(to_ns(event.at));
   std::visit(Writer{record}, event.body);
+  // A record with one of them could not be read back, and nothing after it. Doors discard or refuse them before they get here.
+  record.DiscardUnknownFields();
   Record made{.format = kFormatProto, .type = static_cast<std::uint32_t>(record.what_case()), .payload = {}};
   const bool written = record.SerializeToString(&made.payload);
   MUSTER_ASSERT(written, "an event too large to be a record");

@@ -66,6 +66,26 @@ std::string_view Statement::bytes(int column) const {
 }
 
 // --- Database -------------------------------------------------------------------------------------------------------------------------------
+namespace {
+
+// Something is in it, for all we can tell.
+bool has_wal(const std::filesystem::path& file) {
+  struct stat status{};
+  return ::stat((file.native() + "-wal").c_str(), &status) == 0 ? status.st_size > 0 : errno != ENOENT;
+}
+
+// A database in one file that nobody changes: SQLite makes and locks nothing beside it.
+std::string immutable_uri(const std::filesystem::path& file) {
+  std::string uri = "file:";
+  for (const char letter : file.native()) {
+    const bool plain = letter != '%' && letter != '?' && letter != '#';
+    uri += plain ? std::string(1, letter) : fmt::format("%{:02x}", static_cast<unsigned char>(letter));
+  }
+  return uri + "?immutable=1";
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& file, Mode mode) {
   std::unique_ptr<Database> database(new Database);
   database->file_ = file;
@@ -76,12 +96,16 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
     if (::fchmod(made.get(), 0600) != 0) return fail_errno(fmt::format("making the journal '{}' readable for its owner only", file.native()), errno);
   }
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const bool settled = mode == Mode::Inspect && !has_wal(file);
+  const int code = settled ? sqlite3_open_v2(immutable_uri(file).c_str(), &handle, kFlags | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr)
+                           : sqlite3_open_v2(file.c_str(), &handle, kFlags | SQLITE_OPEN_READWRITE, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->failed("opening");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
-    if (auto set = database->execute("PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
+    // Held for ourselves alone, the WAL's index is kept in memory: no -shm file is made or changed.
+    if (auto set = database->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
   } else {
     // A WAL that stays at its size between two lives is overwritten in place: a sync then need not write the file's length, too.
     int keep = 1;

@@ -55,7 +55,7 @@ class Database {
  public:
   enum class Mode {
     Write,    // makes the file (0600) where there is none
-    Inspect,  // reads only, and leaves the file and its WAL as they are even when closed
+    Inspect,  // reads only: the file and its WAL stay as they are even when closed, and no other file is made; nobody else may have it open
   };
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& file, Mode mode);
   Database(const Database&) = delete;

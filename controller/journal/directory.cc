@@ -35,23 +35,48 @@ Result<void> sync_directory(const std::filesystem::path& dir) {
   return {};
 }
 
+namespace {
+
+// " (pid 7)", as the lock file says; empty: it says nothing.
+std::string holder_of(const io::UniqueFd& descriptor) {
+  std::array<char, 32> text{};
+  const ssize_t size = ::pread(descriptor.get(), text.data(), text.size(), 0);
+  std::string_view holder(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  holder = holder.substr(0, holder.find('\n'));
+  return holder.empty() ? std::string() : fmt::format(" (pid {})", holder);
+}
+
+}  // namespace
+
 Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "lock";
   io::UniqueFd descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!descriptor) return fail_errno(fmt::format("opening the journal's lock '{}'", file.native()), errno);
   if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", file.native()), errno);
-    std::array<char, 32> text{};
-    const ssize_t size = ::pread(descriptor.get(), text.data(), text.size(), 0);
-    std::string_view holder(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    holder = holder.substr(0, holder.find('\n'));
     return fail(ErrorCode::Conflict,
                 fmt::format("opening the journal in '{}': another controller{} has it open; stop that one, or give this one a state directory of its own",
-                            dir.native(), holder.empty() ? std::string() : fmt::format(" (pid {})", holder)));
+                            dir.native(), holder_of(descriptor)));
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
   // For people only: what cannot be written is no reason to stop.
   if (::ftruncate(descriptor.get(), 0) != 0 || ::pwrite(descriptor.get(), pid.data(), pid.size(), 0) < 0) errno = 0;
+  return DirectoryLock(std::move(descriptor));
+}
+
+Result<DirectoryLock> DirectoryLock::take_to_look(const std::filesystem::path& dir) {
+  const std::filesystem::path file = dir / "lock";
+  io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor && errno == ENOENT) return DirectoryLock(io::UniqueFd());
+  if (!descriptor) return fail_errno(fmt::format("opening the journal's lock '{}'", file.native()), errno);
+  if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", file.native()), errno);
+    return fail(
+        ErrorCode::Conflict,
+        fmt::format(
+            "reading the journal in '{}': a controller{} or somebody else who looks into it has it open; wait for its end, or read a copy of the directory",
+            dir.native(), holder_of(descriptor)));
+  }
   return DirectoryLock(std::move(descriptor));
 }
 

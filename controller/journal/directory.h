@@ -24,6 +24,8 @@ class DirectoryLock {
  public:
   // Conflict when another process, or this one, holds it already.
   static Result<DirectoryLock> take(const std::filesystem::path& dir);
+  // The same for somebody who only looks: without a change on the disk. Where there is no lock file, nobody has it.
+  static Result<DirectoryLock> take_to_look(const std::filesystem::path& dir);
 
  private:
   explicit DirectoryLock(io::UniqueFd descriptor) : descriptor_(std::move(descriptor)) {}

@@ -107,10 +107,12 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
         chain = end->chain;
       }
       done.next = JournalIndex(done.sound.value + 1);
-      if (head && head->journal_id == journal_id && done.sound < head->index) {
-        auto bridged = rows->bridge_lost(chain, done.next, head->index);
+      const bool known = head && head->journal_id == journal_id;
+      const JournalIndex end = known ? head->index : JournalIndex(done.sound.value + kRowsUnknown);
+      if (done.sound < end) {
+        auto bridged = rows->bridge_lost(chain, done.next, end);
         if (!bridged) return fail(std::move(bridged.error()));
-        done.next = JournalIndex(head->index.value + 1);
+        done.next = JournalIndex(end.value + 1);
       }
       done.archive_unreadable = !source->archive;
       if (!source->archive) return {};

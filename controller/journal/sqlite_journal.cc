@@ -24,6 +24,11 @@ SqliteJournal::~SqliteJournal() {
 }
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options) {
+  if (options.read_only) {
+    auto lock = DirectoryLock::take_to_look(options.dir);
+    if (!lock) return fail(std::move(lock.error()));
+    return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(options), std::move(*lock)));
+  }
   if (auto made = make_private_directory(options.dir); !made) return fail(std::move(made.error()));
   auto lock = DirectoryLock::take(options.dir);
   if (!lock) return fail(std::move(lock.error()));
@@ -37,25 +42,30 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options
 }
 
 // --- load -----------------------------------------------------------------------------------------------------------------------------------
+fs::path SqliteJournal::database_file() const {
+  // What an accepted loss saved, and no start has put in its place yet.
+  fs::path salvaged = options_.dir / "journal.db.salvaged";
+  if (std::error_code ignored; options_.read_only && fs::exists(salvaged, ignored)) return salvaged;
+  return options_.dir / "journal.db";
+}
+
 Result<void> SqliteJournal::open_database(bool make) {
-  const fs::path file = options_.dir / "journal.db";
-  auto database = Database::open(file, Database::Mode::Write);
+  auto database = Database::open(database_file(), options_.read_only ? Database::Mode::Inspect : Database::Mode::Write);
   if (!database) return fail(std::move(database.error()));
   auto id = journal_id_of(**database);
   if (!id) return fail(std::move(id.error()));
   if (!*id) {
-    if (!make) return fail(ErrorCode::DataLoss, "the database is empty");
+    if (!make || options_.read_only) return fail(ErrorCode::DataLoss, "the database is empty");
     auto fresh = new_journal_id();
     if (!fresh) return fail(std::move(fresh.error()));
     if (auto made = make_tables(**database, *fresh); !made) return made;
     *id = std::move(*fresh);
     if (auto synced = sync_directory(options_.dir); !synced) return synced;
   }
-  // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by checkpoints only.
-  if (auto set = (*database)->execute(
-          "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF");
-      !set) {
-    return set;
+  if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF"); !set) return set;
+  if (!options_.read_only) {
+    // synchronous=FULL syncs the WAL in each commit; the database file itself is synced by checkpoints only.
+    if (auto set = (*database)->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"); !set) return set;
   }
   auto rows = RowTable::open(**database, **id);
   if (!rows) return fail(std::move(rows.error()));
@@ -94,7 +104,11 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
     return loaded;
   };
   std::string head_trouble;
-  if (auto head = HeadFile::read(options_.dir / "head")) {
+  const fs::path file = database_file();
+  const bool salvaged = file.extension() == ".salvaged";  // it gets its head with its place
+  if (auto head = HeadFile::read(options_.dir / "head"); salvaged) {
+    found_head_.reset();
+  } else if (head) {
     found_head_ = std::move(*head);
   } else if (head.error().code == ErrorCode::DataLoss) {
     head_trouble = head.error().message;
@@ -102,9 +116,10 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
     return fail(std::move(head.error()));
   }
   const bool may_be_new = head_trouble.empty() && (!found_head_ || found_head_->index.value == 0);
-  const fs::path file = options_.dir / "journal.db";
   struct stat status{};
-  if (!may_be_new && ::stat(file.c_str(), &status) != 0) return damaged(fmt::format("the database '{}' is gone", file.native()), true);
+  const bool gone = ::stat(file.c_str(), &status) != 0;
+  if (gone && !may_be_new) return damaged(fmt::format("the database '{}' is gone", file.native()), true);
+  if (gone && options_.read_only) return fail(ErrorCode::NotFound, fmt::format("there is no journal '{}'", file.native()));
   if (auto opened = open_database(may_be_new); !opened) {
     if (opened.error().code == ErrorCode::DataLoss) return damaged(std::move(opened.error().message), true);
     return fail(std::move(opened.error()));
@@ -118,7 +133,7 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   if (!end->damage.empty()) return damaged(std::move(end->damage), true);
   if (!head_trouble.empty()) return damaged(std::move(head_trouble), false);
   if (!found_head_) {
-    if (loaded.last.value == 0) return loaded;  // new: its making ends with the head file
+    if (loaded.last.value == 0 || salvaged) return loaded;  // new: its making ends with the head file
     return damaged(fmt::format("the head file '{}' is gone, so that nobody can tell whether the database is the newest", (options_.dir / "head").native()),
                    false);
   }
@@ -135,11 +150,25 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
   return loaded;
 }
 
-Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each) {
-  if (!loaded.rebuild) {
-    notices_.push_back(fmt::format("accepted: {}; going on from row {}", loaded.damage, loaded.last.value));
+// The database is sound, but no head file says how far it went: it may be an old copy. Its rows stay; no index that anybody can have seen is used again.
+Result<void> SqliteJournal::accept_unknown_loss(const Loaded& loaded) {
+  const JournalIndex from(loaded.last.value + 1), to(loaded.last.value + kRowsUnknown);
+  auto bridged = database_->transaction([&]() -> Result<void> {
+    auto chain = rows_->bridge_lost(loaded.chain, from, to);
+    if (!chain) return fail(std::move(chain.error()));
+    chain_ = *chain;
     return {};
-  }
+  });
+  if (!bridged) return bridged;
+  last_ = to;
+  lost_ += kRowsUnknown;
+  notices_.push_back(fmt::format("accepted: {}; going on from row {}, new rows begin at {}; how many rows came between is not known", loaded.damage,
+                                 loaded.last.value, to.value + 1));
+  return {};
+}
+
+Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each) {
+  if (!loaded.rebuild) return accept_unknown_loss(loaded);
   archive_.reset();
   rows_.reset();
   database_.reset();
@@ -153,9 +182,10 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded, const std::functio
   auto end = replay(loaded.last, {}, each);
   if (!end) return fail(std::move(end.error()));
   MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value, "a salvage that kept other rows than were replayed");
-  notices_.push_back(fmt::format("accepted: {}; going on from row {}, new rows begin at {}; {} of the archived jobs lost; the damaged database is kept as '{}'",
-                                 loaded.damage, saved->sound.value, saved->next.value,
-                                 saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost), (options_.dir / aside->value_or("")).native()));
+  notices_.push_back(
+      fmt::format("accepted: {}; going on from row {}, new rows begin at {}{}; {} of the archived jobs lost; the damaged database is kept as '{}'",
+                  loaded.damage, saved->sound.value, saved->next.value, lost() ? "" : ", how many rows came between is not known",
+                  saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost), (options_.dir / aside->value_or("")).native()));
   last_ = end->last;
   chain_ = end->chain;
   return {};
@@ -183,8 +213,12 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   last_ = loaded->last;
   chain_ = loaded->chain;
   if (!loaded->damage.empty()) {
-    if (!options_.accept_loss) return fail(refusal(*loaded).in(doing));
+    if (!options_.accept_loss || options_.read_only) return fail(refusal(*loaded).in(doing));
     if (auto accepted = accept_loss(*loaded, each); !accepted) return fail(std::move(accepted.error()).in(doing));
+  }
+  if (options_.read_only) {
+    loaded_ = true;
+    return {};
   }
   auto head = HeadFile::create(options_.dir / "head", {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
   if (!head) return fail(std::move(head.error()).in(doing));
@@ -215,7 +249,7 @@ Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::v
 }
 
 Result<void> SqliteJournal::append(std::span<const Row> batch) {
-  MUSTER_ASSERT(loaded_, "a journal appended to before it was loaded");
+  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal appended to before it was loaded, or one that is only read");
   if (failed_) return fail(ErrorCode::Io, fmt::format("appending to the journal in '{}': an earlier append failed; start again", options_.dir.native()));
   if (batch.empty()) return {};
   std::vector<Record> records;
@@ -296,7 +330,7 @@ Result<void> SqliteJournal::tidy() {
 }
 
 Result<void> SqliteJournal::archive(const JobId& job) {
-  MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
+  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal used before it was loaded, or changed though it is only read");
   if (live_.of_job(job).empty()) return {};
   if (!live_.has_archived_record(job)) {
     return fail(ErrorCode::Internal, fmt::format("archiving job '{}': its 'archived' record is not in the journal yet", job.value));

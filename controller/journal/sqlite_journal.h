@@ -30,6 +30,7 @@ namespace muster::journal {
 struct SqliteOptions {
   std::filesystem::path dir;  // made 0700 where missing (its parent must be there)
   bool accept_loss = false;
+  bool read_only = false;  // for load() alone, and nothing on the disk changes; NotFound: no journal is there. An unfinished accepted loss is read as finished
   std::uint64_t ballast_bytes = 64ull << 20;     // 0: none
   std::uint64_t low_space_bytes = 128ull << 20;  // below this much free space low_on_space() is true
   // Seams for tests: right before a batch's one sync, and right after it, before anything is released. What they throw leaves append.
@@ -53,8 +54,8 @@ class SqliteJournal final : public Journal {
   // The disk is nearly full, or the ballast had to be spent: the caller refuses new jobs. Any thread.
   [[nodiscard]] bool low_on_space() const { return ballast_.low(); }
   // How many indexes --accept-loss gave up since the last ControllerStarted that is left, in this life or in one that ended before it wrote its own
-  // (0: none). As many epochs may be among them: add it to the next one.
-  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  // (0: none). As many epochs may be among them: add it to the next one. Nothing: unknown, because no head file of this database's said how far it went.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const { return lost_ < kRowsUnknown ? std::optional(lost_) : std::nullopt; }
   // What open and load found or did that a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
@@ -69,9 +70,11 @@ class SqliteJournal final : public Journal {
     bool rebuild = false;  // the damage is in the database, not only in the head file
   };
   Result<void> open_database(bool make);
+  [[nodiscard]] std::filesystem::path database_file() const;
   Result<Loaded> verify(const std::function<void(const Row&)>& each);
   Result<RowTable::End> replay(JournalIndex after, JournalIndex mark, const std::function<void(const Row&)>& each);
   Result<void> accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each);
+  Result<void> accept_unknown_loss(const Loaded& loaded);
   [[nodiscard]] Error refusal(const Loaded& loaded) const;
   Result<void> tidy();
   Result<void> move_rows(const JobId& job);

@@ -1,10 +1,10 @@
 // From what the ledger knows of an attempt to what common/engine wants, and to what goes over the wire to one node. Pure: the same ledger always gives
-// the same launch, in every life of the controller.
+// the same launch, in every life of the controller. What a node said of itself when the attempt was placed is in the placement; only of records of before
+// 0.2 the devices' type is looked up in the node's inventory of now.
 #pragma once
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/engine/engine.h"
@@ -19,8 +19,8 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
 engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger,
                                      const std::string& cluster_out);
 
-// Every node's part, in the attempt's order of nodes.
-Result<std::vector<v1::NodeLaunch>> node_launches(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger,
-                                                  const std::string& cluster_out);
+// The part of attempt.parts[part]; its ranks alone are planned. `request` is the attempt's launch_request(), made once for all parts: spec and ranks of it
+// are set here. Errors: a plan that the engine refuses, a part too large to be sent.
+Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt, engine::LaunchRequest& request, std::size_t part);
 
 }  // namespace muster::controller

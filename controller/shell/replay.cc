@@ -2,29 +2,13 @@
 
 #include <algorithm>
 
+#include "controller/core/checkpoints.h"
 #include "controller/shell/event_fields.h"
 
 namespace muster::controller {
 namespace {
 
 std::string attempt_text(AttemptNo attempt) { return "attempt " + std::to_string(attempt.value); }
-
-// Takes the job out of the fold, and out of what apply derives from it; holders of devices and ports stay.
-void remove_job(core::Ledger& ledger, const JobId& job) {
-  const auto of_job = [&](const core::AttemptKey& key) { return key.first == job; };
-  ledger.jobs.erase(job);
-  ledger.live.erase(job);
-  std::erase(ledger.queue, job);
-  std::erase_if(ledger.live_names, [&](const auto& entry) { return entry.second == job; });
-  std::erase_if(ledger.request_ids, [&](const auto& entry) { return entry.second == job; });
-  std::erase_if(ledger.lingering, of_job);
-  std::erase_if(ledger.archivable, [&](const auto& entry) { return entry.second == job; });
-  for (auto& [node, parts] : ledger.node_parts) {
-    std::erase_if(parts.unswept, of_job);
-    std::erase_if(parts.open, of_job);
-    std::erase_if(parts.closed, of_job);
-  }
-}
 
 std::optional<std::string> taken_device(const core::Ledger& ledger, const core::AttemptPlaced& placed) {
   for (const core::PlacedNode& node : placed.nodes) {
@@ -60,6 +44,12 @@ std::optional<std::string> bad_state(const core::JobRecord& job, const core::Att
   }
   if (std::holds_alternative<core::AttemptCompleted>(body)) {
     if (!current || attempt.state != core::AttemptState::Live) return which + " completed, but it was not the live one";
+    if (!next_phase(job.phase, core::JobStep::Finished)) return which + " completed while " + std::string(to_string(job.phase));
+  }
+  if (const auto* aside = std::get_if<core::CheckpointSetAside>(&body)) {
+    if (!core::has_checkpoint(job, aside->attempt, aside->step)) {
+      return "step " + std::to_string(aside->step) + " of " + which + " set aside, but it was never complete";
+    }
   }
   return std::nullopt;
 }
@@ -84,8 +74,9 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
     if (job.phase != core::JobPhase::Queued) return attempt_text(number) + " placed while " + std::string(to_string(job.phase));
     return taken_device(ledger, *placed);
   }
-  if (const auto* ended = std::get_if<core::JobEnded>(&body); ended != nullptr && !next_phase(job.phase, step_of(*ended, job.phase))) {
-    return "ended while " + std::string(to_string(job.phase));
+  if (const auto* ended = std::get_if<core::JobEnded>(&body)) {
+    if (!next_phase(job.phase, step_of(*ended, job.phase))) return "ended while " + std::string(to_string(job.phase));
+    if (job.current() != nullptr && job.current()->state != core::AttemptState::Ended) return "ended before " + attempt_text(job.current()->number) + " did";
   }
   if (number.value == 0) return std::nullopt;
   const core::AttemptRecord* attempt = job.attempt(number);
@@ -105,11 +96,8 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
 }
 
 void Replay::row(const journal::Row& row) {
-  const JobId* job = job_of(row.event.body);
-  if (job != nullptr && set_aside_.contains(*job)) return;
   if (auto why = nonsense(ledger_, row.event.body)) {
-    set_aside_.emplace(*job, "journal row " + std::to_string(row.index.value) + " makes no sense: " + *why);
-    remove_job(ledger_, *job);
+    set_aside_.emplace(*job_of(row.event.body), "journal row " + std::to_string(row.index.value) + " makes no sense: " + *why);
     return;
   }
   core::apply(ledger_, row.index, row.event);

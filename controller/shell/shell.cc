@@ -13,6 +13,9 @@ namespace muster::controller {
 namespace {
 
 constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs whose rows wait for an idle disk
+// Skipped when nobody can tell how many were given up with the journal's end: more than a controller is ever started. An epoch that agents have seen
+// would shut them out.
+constexpr std::uint64_t kEpochsUnknown = 1'000'000;
 
 }  // namespace
 
@@ -43,19 +46,25 @@ Result<Shell::Started> Shell::start() {
   last_index_ = journal_.last();
 
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
-  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost() : 0;
+  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost().value_or(kEpochsUnknown) : 0;
   Batch batch;
   now_ = clock_.now();
-  last_index_ = JournalIndex(last_index_.value + 1);
-  batch.rows.push_back(
-      {.index = last_index_,
-       .event = {.at = now_.wall,
-                 .body = core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version}}});
-  core::apply(ledger_, last_index_, batch.rows.back().event);
+  put(batch, core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version});
+  cancel_set_aside(batch, replay.set_aside());
   if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
-  history_.add(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
+  for (EventPtr& event : batch.events) history_.add(std::move(event));
   durable_.store(last_index_.value, std::memory_order_release);
   return Started{.epoch = ledger_.epoch, .cluster = ledger_.cluster, .index = last_index_, .jobs = ledger_.jobs.size(), .set_aside = replay.set_aside()};
+}
+
+// What is left of them is sound, but not all that happened: nothing may be built on it. So they are stopped in the ordinary way, which frees their devices
+// when these are proven free, and shows to everybody why.
+void Shell::cancel_set_aside(Batch& batch, const std::map<JobId, std::string>& jobs) {
+  for (const auto& [id, why] : jobs) {
+    const auto job = ledger_.jobs.find(id);
+    if (job == ledger_.jobs.end() || core::is_final(job->second.phase)) continue;
+    accept(batch, core::CancelJob{.job = id, .reason = "set aside at the controller's start: " + why}, now_);
+  }
 }
 
 void Shell::open() {
@@ -166,7 +175,7 @@ void Shell::turn() {
 void Shell::take(Batch& batch, Item item) {
   if (auto* input = std::get_if<InputItem>(&item.what)) {
     batch.only_pulses = false;
-    Outcome outcome = accept(batch, input->input, now_);
+    Outcome outcome = accept(batch, input->input, item.arrived);
     if (input->then && !outcome.refusal) {
       core::observe(presence_, ledger_, *input->then, item.arrived);
       batch.presence_changed = true;
@@ -192,14 +201,17 @@ void Shell::take(Batch& batch, Item item) {
   }
 }
 
+void Shell::put(Batch& batch, core::EventBody body) {
+  last_index_ = JournalIndex(last_index_.value + 1);
+  batch.rows.push_back({.index = last_index_, .event = {.at = now_.wall, .body = std::move(body)}});
+  core::apply(ledger_, last_index_, batch.rows.back().event);
+  batch.events.push_back(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
+}
+
+// `now`: when it came, which is before the batch began when the disk is busy.
 Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
   core::Decision decision = core::decide(ledger_, presence_, input, now, options_.limits);
-  for (core::EventBody& body : decision.events) {
-    last_index_ = JournalIndex(last_index_.value + 1);
-    batch.rows.push_back({.index = last_index_, .event = {.at = now.wall, .body = std::move(body)}});
-    core::apply(ledger_, last_index_, batch.rows.back().event);
-    batch.events.push_back(std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
-  }
+  for (core::EventBody& body : decision.events) put(batch, std::move(body));
   return {.refusal = std::move(decision.refusal), .job = std::move(decision.job), .repeated = decision.repeated, .index = {}};
 }
 

@@ -37,8 +37,9 @@ class Shell {
   struct Options {
     core::Limits limits;
     std::string version;
-    ClusterId new_cluster;                       // used by the first start of a state directory
-    std::function<std::uint64_t()> epochs_lost;  // asked after the load: epochs that may have been given up with a damaged journal's end
+    ClusterId new_cluster;  // used by the first start of a state directory
+    // Asked after the load: how many epochs may have been given up with a damaged journal's end; nothing: unknown.
+    std::function<std::optional<std::uint64_t>()> epochs_lost;
     // The public form of an event; `after` is the ledger with it applied. Pure.
     std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;
     // The journal failed: nothing may be released any more. Called once, on the strand; the daemon ends itself.
@@ -60,7 +61,7 @@ class Shell {
     ClusterId cluster;
     JournalIndex index;
     std::size_t jobs = 0;
-    std::map<JobId, std::string> set_aside;
+    std::map<JobId, std::string> set_aside;  // and why; cancelled with this start, where they had not ended
   };
   Result<Started> start();
   [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }  // between start() and open() only
@@ -111,6 +112,8 @@ class Shell {
   void turn();
   void take(Batch& batch, Item item);
   Outcome accept(Batch& batch, const core::Input& input, Now now);
+  void put(Batch& batch, core::EventBody body);
+  void cancel_set_aside(Batch& batch, const std::map<JobId, std::string>& jobs);
   void propose(Batch& batch, BootTime horizon);
   [[nodiscard]] BootTime horizon(const std::optional<Now>& first_left);
   void append(std::shared_ptr<Batch> batch);

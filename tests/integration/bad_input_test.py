@@ -95,8 +95,9 @@ class OneCluster(Case):
         cls.cluster = Private()
         try:
             cls.cluster.controller()
-            cls.cluster.agent("n0")
-            cls.cluster.agent("n1")
+            path = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}  # ranks get it, and a sentence names it
+            cls.cluster.agent("n0", env=path)
+            cls.cluster.agent("n1", env=path)
         except BaseException:
             cls.cluster.close()
             raise
@@ -159,6 +160,13 @@ class OneCluster(Case):
         self.said(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
         self.said(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
 
+    def test_logs_that_are_not_there(self):
+        spec = "name: four\nengine: command\nlaunch: {run: echo hello}\nresources: {nodes: 2, devices: 2, type: cpu}\n"
+        self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
+        for title, args in (("rank", ["--rank", "2-5"]), ("node", ["--node", "n9"]), ("rank of a node", ["--node", "n0", "--rank", "3"]), ("attempt", ["--attempt", "2"])):
+            with self.subTest(title):
+                self.said(self.cluster, f"logs that are not there: {title}", self.cluster.muster("logs", "four", *args), 10)
+
     def test_name_taken_and_cancel_twice(self):
         with self.cluster.gate("taken") as gate:
             spec = f"name: taken\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
@@ -194,7 +202,8 @@ class OneCluster(Case):
         for title, args in (("no verb", []), ("unknown verb", ["rum"]), ("unknown option", ["ps", "--al"]), ("no job given", ["show"]), ("unknown output format", ["ps", "-o", "xml"]),
                             ("a time-out that is none", ["wait", "x", "--timeout", "soon"]), ("ranks that are none", ["logs", "x", "--rank", "a-b"]), ("an expression that is none", ["logs", "x", "--grep", "("]),
                             ("--set without a value", ["run", path, "--set", "resources.nodes"]), ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
-                            ("wait for something else", ["wait", "x", "--for", "lunch"])):
+                            ("wait for something else", ["wait", "x", "--for", "lunch"]), ("a time that is none", ["logs", "x", "--since", "yesterday"]),
+                            ("an attempt that is none", ["logs", "x", "--attempt", "0"]), ("raw bytes of every rank", ["logs", "x", "--raw"])):
             with self.subTest(title):
                 done = self.cluster.muster(*args)
                 self.said(self.cluster, "usage: " + title, done, 64)

@@ -128,8 +128,12 @@ class Verbs(unittest.TestCase):
         self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE\n(.*\n)*done ")
         self.assertRegex(self.muster("version").out, r"^client +\S+\ncontroller +\S+ \(protocol 1 to 1, cluster [0-9a-f]{16}, epoch 1\)\n$")
         self.assertIn("exit codes:", self.muster("--help").out)
-        for verb in "run plan validate explain ps show why logs events watch wait cancel ckpt env node local version".split():
-            self.assertIn("-h,--help", self.muster(verb, "--help").out)
+        for verb in ("run", "plan", "validate", "explain", "ps", "show", "why", "logs", "events", "watch", "wait", "cancel", "ckpt", "ckpt ls", "ranktable", "env", "node", "node ls", "node show",
+                     "node declare-dead", "local", "local up", "local down", "local status", "version"):
+            text = self.muster(*verb.split(), "--help").out
+            self.assertIn("-h,--help", text)
+            self.assertNotIn("first steps", text, f"{verb}: a verb's own help")
+            self.assertNotRegex(text, r"\b(TEXT:|UINT|INT|FLOAT)\b", f"{verb}: words for people, not of the parser")
         self.assertEqual(self.muster("validate", self.spec).out, f"{self.spec}: sound\n")
         self.assertIn("accepted:", self.muster("explain", "resources.devices").out)
         self.assertRegex(self.muster("explain").out, r"\n  resources +\S")
@@ -157,6 +161,49 @@ class Verbs(unittest.TestCase):
         self.assertRegex(done.out.splitlines()[-1], r"^piped succeeded after ")
         self.assertEqual(re.sub(r"after .*", "", self.muster("run", "-q", self.cluster.spec(job("quiet", STEPS))).out), "quiet succeeded \n")
 
+    def test_run_piped_spokesman_is_not_rank_0(self):
+        """Megatron prints its steps on the last rank: no line of it is lost, though who speaks is known only with the first step."""
+        steps = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 2 3.5 2 2 2.5'
+        with self.cluster.gate("speaker") as gate:
+            run = f'if [ ${{rank}} = 1 ]; then for i in $(seq 1 20); do echo "early $i"; done; {steps}; read x < {gate.path}; echo late; printf "no end"; else read x < {gate.path}; fi'
+            process = self.cluster.start("run", self.cluster.spec(job("last-speaks", run)))
+            seen = []
+            for line in process.stdout:
+                seen.append(line)
+                if "iteration" in line:
+                    gate.open(2)
+            err = process.communicate(timeout=private.PATIENCE)[1]
+        out = "".join(seen)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        lines = [line for line in out.split("\n") if line.startswith("[rank ")]
+        self.assertEqual([line for line in lines if "iteration" not in line], [f"[rank 1] early {i}" for i in range(1, 21)] + ["[rank 1] late", "[rank 1] no end"])
+        self.assertEqual(len(lines), 24)
+        self.assertNotIn("not shown", out)
+
+    def test_run_piped_says_what_it_left_out(self):
+        done = self.muster("run", self.cluster.spec(job("left-out", 'echo "rank ${rank} one"; echo "rank ${rank} two"; echo "Error: of rank ${rank}"')))
+        self.assertEqual([line for line in done.out.splitlines() if line.startswith("[rank 0]")], [f"[rank 0] {text}" for text in ("rank 0 one", "rank 0 two", "Error: of rank 0")])
+        self.assertEqual([line for line in done.out.splitlines() if line.startswith("[rank 1]")], ["[rank 1] Error: of rank 1"])
+        told = re.search(r"^2 lines of other ranks not shown: muster (logs \S+ --rank all)$", done.out, re.MULTILINE)
+        self.assertTrue(told, done.out)
+        self.assertEqual(len(self.muster(*told[1].split()).out.splitlines()), 6)
+        self.assertNotIn("not shown", self.muster("run", self.cluster.spec(job("alone", "echo hello", "resources: {devices: 1, type: cpu}"))).out)
+
+    def test_options_stand_where_people_put_them(self):
+        self.muster("validate", "--set", "resources.nodes=2", self.spec)
+        self.muster("plan", "--rank", "1", "--env", "A=b", self.spec)
+        self.assertEqual(self.muster("logs", "--rank", "0", "--tail", "1", "done").out, LAST % 0 + "\n")
+        self.assertEqual(self.muster("logs", "--rank", "0", "done", env={"MUSTER_LOGS_TAIL": "1"}).out, LAST % 0 + "\n", "every flag has a variable")
+        self.assertIn("done", self.muster("ps", "-o", "name", env={"MUSTER_PS_ALL": "true"}).out.split())
+
+    def test_a_full_disk_behind_stdout_is_said(self):
+        for verb in (["ps", "-a"], ["logs", "done", "-f"], ["show", "done", "-o", "json"]):
+            with self.subTest(verb[0]), open("/dev/full", "w", encoding="utf-8") as full:
+                process = self.cluster.start(*verb, stdout=full)
+                err = process.communicate(timeout=private.PATIENCE)[1]
+                self.assertEqual(process.returncode, 70, err)
+                self.assertIn("No space left on device", err)
+
     def test_detached_and_request_id(self):
         with self.cluster.gate("once") as gate:
             spec = self.cluster.spec(job("once", f"read x < {gate.path}"))
@@ -180,12 +227,24 @@ class Verbs(unittest.TestCase):
             self.muster("logs", "slow", "-f", "--timeout", "100ms", code=4)
             self.muster("watch", "slow", "--timeout", "100ms", code=4)
             self.muster("run", "-q", self.cluster.spec(job("slow-2", f"read x < {gate.path}; exit 0")), "--timeout", "100ms", code=4)
+            stopped = self.cluster.start("wait", "slow")
+            self.wait_until_it_catches(stopped, signal.SIGINT)
+            stopped.send_signal(signal.SIGINT)
+            self.assertIn("interrupted; the job goes on", stopped.communicate(timeout=private.PATIENCE)[1])
+            self.assertEqual(stopped.returncode, 4, "it waited in vain, as when time is up")
             other = self.cluster.start("wait", "slow")
             gate.open(4)
             out, err = other.communicate(timeout=private.PATIENCE)
             self.assertEqual(other.returncode, 0, out + err)
             self.muster("wait", "slow-2")
             self.assertEqual(self.muster("show", "slow", "-o", "name").out.strip(), name)
+
+    def wait_until_it_catches(self, process, number):
+        """Until the command has the signal blocked, to take it when it likes."""
+        def blocked():
+            with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+                return int(re.search(r"SigBlk:\s*([0-9a-f]+)", file.read())[1], 16) >> (number - 1) & 1
+        private.wait_until(blocked, what=f"the command to catch {number.name}")
 
     def test_wait_for_checkpoint(self):
         if not os.access(private.STUB, os.X_OK):
@@ -233,7 +292,53 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.muster("logs", "chatty", "--rank", "0", "--raw").out, "".join(f"rank 0 line {i}\n" for i in range(1, 51)) + "no end")
         self.assertEqual(self.muster("logs", "chatty", "--node", "n1", "--tail", "1").out.splitlines(), ["[rank 1] no end"])
         self.assertEqual(len(self.muster("logs", "chatty", "--rank", "0-1", "--attempt", "all").out.splitlines()), 102)
-        self.cluster.muster("logs", "chatty", "--attempt", "7", code=10)
+        self.assertEqual(len(self.muster("logs", "chatty", "--rank", "all").out.splitlines()), 102)
+
+        # What is not there is not found, and not an empty log.
+        for args, wanted in ((["--attempt", "7"], "it has no attempt 7; there is attempt 1"), (["--rank", "2"], "it has no rank 2; there are ranks 0-1 on nodes 'n0', 'n1' in attempt 1"),
+                             (["--rank", "0,5-6", "-f"], "it has no ranks 5-6; "), (["--node", "n9"], "it has no node 'n9'; there are ranks 0-1 on nodes 'n0', 'n1' in attempt 1"),
+                             (["--node", "n1", "--rank", "0"], "it has no rank 0 on node 'n1'; there is rank 1 in attempt 1"), (["--rank", "7", "--attempt", "all"], "it has no rank 7; ")):
+            with self.subTest(args):
+                done = self.cluster.muster("logs", "chatty", *args, code=10)
+                self.assertIn(wanted, done.err)
+                self.assertEqual(done.out, "")
+
+    def test_logs_since(self):
+        with self.cluster.gate("since") as gate:
+            self.cluster.submit(job("since", f'echo "rank ${{rank}} before"; read x < {gate.path}; echo "rank ${{rank}} after"'))
+            first = self.cluster.start("logs", "since", "-f", "--rank", "0")
+            self.assertEqual(first.stdout.readline(), "rank 0 before\n")
+            # The index is coarse: its edges are a unit test's; here, that it is asked, and what each way of writing a time means.
+            for text in ("10m", "2020-01-01", "2020-01-01T00:00:00Z", "3600"):
+                self.assertEqual(self.muster("logs", "since", "--rank", "0", "--since", text).out, "rank 0 before\n", text)
+            for text in ("2099-01-01", "2099-01-01T00:00Z"):
+                done = self.muster("logs", "since", "--rank", "0", "--since", text)
+                self.assertEqual((done.out, done.err), ("", "no log lines since then\n"), text)
+            later = self.cluster.start("logs", "since", "-f", "--rank", "0", "--since", "2099-01-01")
+            both = self.cluster.start("logs", "since", "-f", "--rank", "0", "--since", "10m", "--tail", "1")
+            self.assertEqual(both.stdout.readline(), "rank 0 before\n")
+            gate.open(2)
+            self.muster("wait", "since")
+            for follower in (first, both):
+                self.assertEqual(follower.stdout.read(), "rank 0 after\n")
+                follower.communicate(timeout=private.PATIENCE)
+            self.assertIn(later.communicate(timeout=private.PATIENCE)[0], ("rank 0 after\n", ""), "from where the log ended when it was asked for")
+        self.cluster.muster("logs", "since", "--since", "yesterday", code=64)
+
+    def test_logs_of_a_job_that_waits(self):
+        with self.cluster.gate("busy") as gate:
+            self.cluster.submit(job("busy", f"read x < {gate.path}; true", "resources: {nodes: 2, devices: 2, type: cpu}"))
+            self.muster("wait", "busy", "--for", "running", "--timeout", "60s")
+            self.cluster.submit(job("queued", "echo hello", "resources: {nodes: 2, devices: 2, type: cpu}"))
+            done = self.muster("logs", "queued")
+            self.assertEqual((done.out, done.err), ("", "no log lines yet\n"))
+            missing = self.cluster.start("logs", "queued", "-f", "--rank", "4")  # which ranks there are shows when it is placed
+            there = self.cluster.start("logs", "queued", "-f", "--rank", "3")
+            gate.open(4)
+            self.assertEqual(there.communicate(timeout=private.PATIENCE)[0], "hello\n")
+            self.assertIn("it has no rank 4; there are ranks 0-3 on nodes 'n0', 'n1' in attempt 1", missing.communicate(timeout=private.PATIENCE)[1])
+            self.assertEqual((there.returncode, missing.returncode), (0, 10))
+            self.cluster.muster("logs", "queued", "-f", "--attempt", "2", code=10)
 
     def test_logs_follow_ends_with_the_job(self):
         with self.cluster.gate("talk") as gate:
@@ -373,7 +478,8 @@ class Local(unittest.TestCase):
         left = [os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names]
         for path in left:
             self.assertNotIn(os.path.basename(path), ("endpoint", "controller.sock", "processes"))
-            self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
+            if os.path.basename(path) != "bell":  # a run directory's, which stays as it is
+                self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
         self.cluster.muster("local", "down", code=10)
         self.cluster.muster("ps", code=13)
 

@@ -186,6 +186,7 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_SUCCEEDED);
   ASSERT_TRUE(store_->finish(key, 12));
+  ASSERT_FALSE(store_->sync().error);
   collected_->on_complete(id, AttemptNo(1), RankNo(0));
   EXPECT_FALSE(reader->Read(&chunk));
   EXPECT_TRUE(reader->Finish().ok());

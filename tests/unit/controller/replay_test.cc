@@ -1,4 +1,4 @@
-// A sound record that makes no sense sets its one job aside; the rest starts, and the job's devices stay reserved.
+// A sound record that makes no sense is left out and sets its one job aside; the rest starts. What makes sense of that job stays.
 #include "controller/shell/replay.h"
 
 #include <gtest/gtest.h>
@@ -42,17 +42,48 @@ TEST_F(ReplayTest, NonsenseSetsItsOneJobAside) {
   submit(kBad, "bad");
   place(kBad, 1, 0);
   place(kBad, 3, 1);                                                   // attempt 2 never was
-  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});  // of a job set aside: not looked at
+  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Failed});  // nonsense, too: the first word of it is the one that is told
   place(kGood, 1, 2);
   core::Ledger& ledger = replay_.ledger();
   ASSERT_TRUE(replay_.set_aside().contains(kBad));
   EXPECT_NE(replay_.set_aside().at(kBad).find("row 4"), std::string::npos) << replay_.set_aside().at(kBad);
-  EXPECT_FALSE(ledger.jobs.contains(kBad));
-  EXPECT_FALSE(ledger.live_names.contains("bad"));
   EXPECT_EQ(ledger.jobs.at(kGood).phase, core::JobPhase::Launching);
-  // Its process may still run there.
+  // Its process may still run there: it holds its device, its name and its orders, so that it can be stopped.
+  EXPECT_EQ(ledger.jobs.at(kBad).phase, core::JobPhase::Launching);
+  EXPECT_TRUE(ledger.live_names.contains("bad"));
   EXPECT_TRUE(ledger.device_holders.at(kNode).contains(0));
-  EXPECT_FALSE(ledger.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
+  EXPECT_FALSE(ledger.device_holders.at(kNode).contains(1)) << "nobody has acted on a placement that no controller can fold";
+  EXPECT_TRUE(ledger.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
+}
+
+// What its nodes said since is not nonsense: a device is free when it was swept, also for the next start.
+TEST_F(ReplayTest, TheEndOfAJobSetAsideIsFolded) {
+  submit(kBad, "bad");
+  place(kBad, 1, 0);
+  place(kBad, 3, 1);
+  row(core::CancelRequested{.job = kBad, .reason = "set aside"});
+  row(core::AttemptBroke{.job = kBad, .attempt = AttemptNo(1), .cause = "cancel was asked for"});
+  row(core::NodeSwept{.job = kBad, .attempt = AttemptNo(1), .node = kNode, .reason = "stopped"});
+  row(core::AttemptEnded{.job = kBad, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
+  row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});
+  EXPECT_TRUE(replay_.set_aside().contains(kBad));
+  EXPECT_EQ(replay_.ledger().jobs.at(kBad).phase, core::JobPhase::Cancelled);
+  EXPECT_TRUE(replay_.ledger().device_holders.empty());
+}
+
+TEST_F(ReplayTest, AnArchivedJobWithNonsenseIsStillShown) {
+  journal::ArchivedJob archived{.job = kBad};
+  const auto add = [&](core::EventBody body) {
+    archived.rows.push_back({.index = JournalIndex(archived.rows.size() + 1), .event = {.at = WallTime(std::chrono::seconds(1)), .body = std::move(body)}});
+  };
+  v1::JobSpec spec;
+  spec.set_name("bad");
+  add(core::JobSubmitted{.job = kBad, .spec = spec});
+  add(core::NodeStarted{.job = kBad, .attempt = AttemptNo(7), .node = kNode});
+  add(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});
+  const auto job = refold(archived);
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->phase, core::JobPhase::Cancelled);
 }
 
 // Each of these would break one of apply's assertions.
@@ -71,12 +102,32 @@ TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
       core::AttemptBroke{.job = kGood, .attempt = second},
       core::AttemptEnded{.job = kGood, .attempt = first},
       core::AttemptCompleted{.job = kGood, .attempt = second},
+      core::AttemptCompleted{.job = kGood, .attempt = first},  // while it is being launched
+      core::CheckpointSetAside{.job = kGood, .attempt = first, .step = 5},
       core::JobEnded{.job = kGood, .outcome = core::Outcome::Succeeded},
       core::LogsCollected{.job = kGood, .attempt = second, .node = kNode},
   };
   for (const core::EventBody& body : bodies) EXPECT_TRUE(nonsense(ledger, body)) << body.index();
   EXPECT_FALSE(nonsense(ledger, core::RankExited{.job = kGood, .attempt = first, .node = kNode, .rank = RankNo(0)}));
   EXPECT_FALSE(nonsense(ledger, core::AttemptBroke{.job = kGood, .attempt = first}));
+}
+
+// Its devices would never be free again: they are given back with the attempt's end.
+TEST_F(ReplayTest, AJobThatEndedBeforeItsAttemptIsNonsense) {
+  submit(kGood, "good");
+  place(kGood, 1, 0);
+  row(core::AttemptBroke{.job = kGood, .attempt = AttemptNo(1), .cause = "x"});
+  const core::JobEnded ended{.job = kGood, .outcome = core::Outcome::Failed};
+  EXPECT_TRUE(nonsense(replay_.ledger(), ended));
+  row(core::AttemptEnded{.job = kGood, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
+  EXPECT_FALSE(nonsense(replay_.ledger(), ended));
+}
+
+TEST_F(ReplayTest, ACheckpointMayBeSetAsideOnceItWasComplete) {
+  submit(kGood, "good");
+  place(kGood, 1, 0);
+  row(core::CheckpointCompleted{.job = kGood, .attempt = AttemptNo(1), .step = 5});
+  EXPECT_FALSE(nonsense(replay_.ledger(), core::CheckpointSetAside{.job = kGood, .attempt = AttemptNo(1), .step = 5}));
 }
 
 TEST_F(ReplayTest, ADeviceHeldByAnotherAttemptIsNonsense) {

@@ -242,6 +242,98 @@ TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
   EXPECT_EQ(jobs_seen(), 1u);
 }
 
+// A node is there and one job of one rank runs on it.
+class ShellWithAJob : public ShellTest {
+ protected:
+  static constexpr const char* kJob = "0000000000001";
+  void SetUp() override {
+    attach();
+    EXPECT_TRUE(submit(kJob, "one"));
+    EXPECT_TRUE(trace_.wait_for("reply 0000000000001"));
+  }
+  void attach() {
+    v1::Inventory inventory;
+    inventory.set_address("127.0.0.1");
+    inventory.add_devices()->set_type("cpu");
+    std::promise<void> done;
+    shell_->report_and_observe(
+        core::RegisterNode{.node = kNode, .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = inventory, .version = "test"},
+        core::Connected{.node = kNode, .connection = ConnectionId(1), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")}, shell_->now(),
+        [&](const Outcome&, const View&) { done.set_value(); });
+    ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  }
+  // Of attempt 1, and answered.
+  void report(v1::Fact fact, Now arrived) {
+    fact.set_job_id(kJob);
+    fact.set_attempt(1);
+    std::promise<void> done;
+    shell_->report(core::ReportFact{.node = kNode, .instance = InstanceId("i1"), .fact = std::move(fact)}, arrived,
+                   [&done](const Outcome&, const View&) { done.set_value(); });
+    ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  }
+  core::JobRecord job() {
+    std::promise<core::JobRecord> seen;
+    EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.jobs.at(JobId(kJob))); }));
+    return seen.get_future().get();
+  }
+  std::size_t devices_held() {
+    std::promise<std::size_t> seen;
+    EXPECT_TRUE(shell_->read([&](const View& view) { seen.set_value(view.ledger.device_holders.size()); }));
+    return seen.get_future().get();
+  }
+  const NodeName kNode{"n1"};
+};
+
+// The incident's "detected" is when the word of it came in, however long the disk was busy then.
+TEST_F(ShellWithAJob, AFaultIsDetectedWhenItsWordArrives) {
+  Now arrived = shell_->now();
+  arrived.wall -= std::chrono::seconds(7);
+  v1::Fact fact;
+  fact.mutable_exited()->set_signal(9);
+  fact.mutable_exited()->set_code(-1);
+  report(std::move(fact), arrived);
+  const core::JobRecord seen = job();
+  ASSERT_EQ(seen.phase, core::JobPhase::Draining);
+  EXPECT_EQ(seen.current()->detected_at, arrived.wall);
+  EXPECT_GT(seen.current()->broke_at, arrived.wall);
+}
+
+// A row that makes no sense, as a broken build may have written it: the job is stopped like any other, everybody is told why, and its device is free once
+// the node has swept it; the next start finds it so.
+TEST_F(ShellWithAJob, AJobSetAsideIsStoppedAndGivesItsDevicesBack) {
+  shell_->stop();
+  shell_.reset();
+  const core::Event nonsense{.at = system_clock().now().wall, .body = core::CaughtUp{.job = JobId(kJob), .attempt = AttemptNo(9), .step = 1}};
+  const journal::Row row{.index = JournalIndex(journal_->last().value + 1), .event = nonsense};
+  ASSERT_TRUE(journal_->append({&row, 1}));
+  make();
+  ASSERT_TRUE(started_.set_aside.contains(JobId(kJob)));
+  core::JobRecord seen = job();
+  EXPECT_EQ(seen.phase, core::JobPhase::Draining);
+  EXPECT_NE(seen.cancel_reason.find("makes no sense: attempt 9 was never placed"), std::string::npos) << seen.cancel_reason;
+  EXPECT_EQ(devices_held(), 1u);
+  const std::vector<core::Assignment> orders = [this] {
+    std::promise<std::vector<core::Assignment>> found;
+    EXPECT_TRUE(shell_->read([&](const View& view) { found.set_value(core::desired(view.ledger, kNode)); }));
+    return found.get_future().get();
+  }();
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders[0].want, core::Want::Stop);
+
+  attach();
+  v1::Fact fact;
+  fact.mutable_swept()->set_reason("stopped");
+  report(std::move(fact), shell_->now());
+  EXPECT_EQ(job().phase, core::JobPhase::Cancelled);
+  EXPECT_EQ(devices_held(), 0u);
+
+  const std::uint64_t end = shell_->durable().value;
+  make_again();
+  EXPECT_EQ(job().phase, core::JobPhase::Cancelled);
+  EXPECT_EQ(devices_held(), 0u);
+  EXPECT_EQ(started_.index.value, end + 1) << "cancelled once";
+}
+
 TEST_F(ShellTest, StopServesWhatIsInTheInbox) {
   journal_->hold();
   for (int i = 1; i < 10; ++i) ASSERT_TRUE(submit("000000000000" + std::to_string(i), "job" + std::to_string(i)));

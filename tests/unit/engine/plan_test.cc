@@ -73,7 +73,7 @@ TEST(Plan, TorchGivesEveryRankTorchrunsVariables) {
   for (const auto& [name, value] : want) EXPECT_EQ(env(rank, name), value) << name;
   EXPECT_EQ(rank.env.at("RANK").source, "engine torch");
   EXPECT_EQ(rank.env.at("MUSTER_RANK").source, "muster");
-  EXPECT_THAT(rank.argv, ElementsAre("/usr/bin/python3", "-u", "/home/ada/exp/train.py"));
+  EXPECT_THAT(rank.argv, ElementsAre("python3", "-u", "/home/ada/exp/train.py"));
   EXPECT_EQ(rank.cwd, "/home/ada/exp");
   EXPECT_THAT(rank.devices, ElementsAre(3u));
 }
@@ -140,14 +140,14 @@ TEST(Plan, AFirstStartPassesAnEmptyResumeDirectory) {
   auto request = two_nodes(spec);
   const auto first = plan_launch(request);
   ASSERT_TRUE(first);
-  EXPECT_THAT(first->ranks[0].argv, ElementsAre("/usr/bin/python3", "-u", "/home/ada/exp/train.py", "--load", "", "--step="));
+  EXPECT_THAT(first->ranks[0].argv, ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load", "", "--step="));
   EXPECT_EQ(env(first->ranks[0], "AGAIN"), "(unset)");
   EXPECT_EQ(env(first->ranks[0], "MUSTER_RESUME_DIR"), "");
   resume_from_20(request);
   const auto second = plan_launch(request);
   ASSERT_TRUE(second);
   EXPECT_THAT(second->ranks[0].argv,
-              ElementsAre("/usr/bin/python3", "-u", "/home/ada/exp/train.py", "--load", "/out/01j8x4a0b7c2d/resume/attempt-2", "--step=20", "--again"));
+              ElementsAre("python3", "-u", "/home/ada/exp/train.py", "--load", "/out/01j8x4a0b7c2d/resume/attempt-2", "--step=20", "--again"));
   EXPECT_EQ(env(second->ranks[0], "AGAIN"), "1");
   EXPECT_EQ(second->ranks[0].env.at("AGAIN").source, "resume.env");
   EXPECT_EQ(env(second->ranks[0], "TORCHELASTIC_RESTART_COUNT"), "1");

@@ -24,13 +24,13 @@ FIELDS(ControllerStarted, a, b, c)
 FIELDS(NodeDeclaredDead, a, b)
 FIELDS(CancelRequested, a, b)
 FIELDS(AttemptPlaced, a, b, c, d, e)
-FIELDS(NodeStarted, a, b, c, d, e, f)
 FIELDS(NodeStartFailed, a, b, c, d, e, f)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
-FIELDS(AttemptBroke, a, b, c, d)
+FIELDS(CheckpointSetAside, a, b, c, d)
+FIELDS(AttemptBroke, a, b, c, d, e)
 FIELDS(AttemptEnded, a, b, c, d, e, f, g)
 FIELDS(CaughtUp, a, b, c)
 FIELDS(AttemptCompleted, a, b, c)
@@ -39,12 +39,16 @@ FIELDS(LogsCollected, a, b, c)
 FIELDS(JobArchived, a, b, c, d, e)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
-FIELDS(PlacedNode, a, b, c, d, e, f, g)
+FIELDS(PlacedNode, a, b, c, d, e, f, g, h)
 FIELDS(ResumePoint, a, b, c)
 #undef FIELDS
 auto fields(const core::NodeRegistered& whole) {
   const auto& [node, instance, boot_id, inventory, version] = whole;
   return std::make_tuple(node, instance, boot_id, inventory.SerializeAsString(), version);
+}
+auto fields(const core::NodeStarted& whole) {
+  const auto& [job, attempt, node, pids, worker_pid, node_time, resolved] = whole;
+  return std::make_tuple(job, attempt, node, pids, worker_pid, node_time, resolved.SerializeAsString());
 }
 auto fields(const core::JobSubmitted& whole) {
   const auto& [job, request_id, spec, spec_hash] = whole;
@@ -101,17 +105,37 @@ TEST(Codec, WhatIsAbsentStaysAbsent) {
   EXPECT_EQ(*std::get<core::JobEnded>(ended->body).verdict, core::Verdict{});  // no rank: not rank 0
 }
 
+TEST(Codec, EveryStartFailureComesBackAsItWent) {
+  using enum core::StartFailure;
+  for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node}) {
+    const auto back = decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(std::get<core::NodeStartFailed>(back->body).why, why);
+  }
+}
+
+// A record of before the field: nobody wrote down when the first word came.
+TEST(Codec, AnOlderBreakHasNoArrival) {
+  v1::Record record;
+  record.mutable_attempt_broke()->set_job("j");
+  record.mutable_attempt_broke()->set_fault_time_ns(7);
+  const auto back = decode({.format = kFormatProto, .type = 22, .payload = record.SerializeAsString()});
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(std::get<core::AttemptBroke>(back->body).detected_at, WallTime{});
+}
+
 TEST(Codec, TypeNumbersAreForEver) {
   // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer replays.
   const std::vector<std::pair<std::uint32_t, std::string_view>> released = {
-      {10, "controller_started"}, {11, "node_registered"}, {12, "node_declared_dead"}, {13, "job_submitted"},
-      {14, "cancel_requested"},   {15, "attempt_placed"},  {16, "node_started"},       {17, "node_start_failed"},
-      {18, "rank_exited"},        {19, "node_swept"},      {20, "first_step"},         {21, "checkpoint_completed"},
-      {22, "attempt_broke"},      {23, "attempt_ended"},   {24, "caught_up"},          {25, "attempt_completed"},
-      {26, "job_ended"},          {27, "logs_collected"},  {28, "job_archived"},       {29, "tombstone_dropped"}};
+      {10, "controller_started"},  {11, "node_registered"}, {12, "node_declared_dead"}, {13, "job_submitted"},
+      {14, "cancel_requested"},    {15, "attempt_placed"},  {16, "node_started"},       {17, "node_start_failed"},
+      {18, "rank_exited"},         {19, "node_swept"},      {20, "first_step"},         {21, "checkpoint_completed"},
+      {22, "attempt_broke"},       {23, "attempt_ended"},   {24, "caught_up"},          {25, "attempt_completed"},
+      {26, "job_ended"},           {27, "logs_collected"},  {28, "job_archived"},       {29, "tombstone_dropped"},
+      {30, "checkpoint_set_aside"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
-  EXPECT_EQ(kind_name(30), "");
+  EXPECT_EQ(kind_name(31), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {

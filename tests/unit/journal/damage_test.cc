@@ -287,6 +287,57 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(dir.path() / "journal.damaged-1.db")) << "the database was sound: it stays";
 }
 
+// Without a head that is its own nobody can tell what came after the database's last row. Neither an index nor an epoch that somebody may have seen is
+// used again, and the loss is called what it is: not known. Not "none".
+TEST(Head, WithoutItTheLossIsUnknown) {
+  TempDir dir;
+  for (const char* name : {"gone", "torn", "of another journal", "of another branch", "gone, and a row damaged"}) {
+    SCOPED_TRACE(name);
+    const std::filesystem::path at = dir.path() / name;
+    {
+      append(*open_journal(at).journal, {started(1)});
+    }
+    copy_dir(at, dir.path() / "branch");
+    {
+      append(*open_journal(at).journal, {submitted("j1", "one"), submitted("j2", "two")});
+    }
+    if (std::string_view(name).starts_with("gone")) std::filesystem::remove(at / "head");
+    if (std::string_view(name) == "torn") write_all(at / "head", std::string(1024, 'x'));
+    if (std::string_view(name).starts_with("of another")) {
+      const std::filesystem::path other = std::string_view(name) == "of another branch" ? dir.path() / "branch" : dir.path() / "other";
+      {
+        append(*open_journal(other).journal, {started(1), ended("j9")});
+      }
+      std::filesystem::copy_file(other / "head", at / "head", std::filesystem::copy_options::overwrite_existing);
+    }
+    if (std::string_view(name).ends_with("damaged")) sql(at, "UPDATE rows SET type=type+1 WHERE idx=3");
+    const std::uint64_t sound = std::string_view(name).ends_with("damaged") ? 2 : 3;
+    ASSERT_TRUE(open_journal(at).error);
+    // It dies before it has written its own epoch: the next start knows no more.
+    for (const bool accept_loss : {true, false}) {
+      const Opened opened = open_journal(at, accept_loss);
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      EXPECT_EQ(opened.rows.size(), sound);
+      EXPECT_FALSE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->last(), JournalIndex(sound + kRowsUnknown));
+      if (accept_loss) {
+        ASSERT_EQ(opened.journal->notices().size(), 1u);
+        EXPECT_THAT(opened.journal->notices()[0], HasSubstr("how many rows came between is not known"));
+      }
+    }
+    Opened opened = open_journal(at);
+    const auto more = append(*opened.journal, {started(1'000'002)});
+    EXPECT_THAT(more.at(0), StartsWith(std::to_string(sound + kRowsUnknown + 1) + " "));
+    opened.journal.reset();
+    opened = open_journal(at);
+    ASSERT_FALSE(opened.error) << opened.error->message;
+    EXPECT_EQ(opened.rows.size(), sound + 1);
+    EXPECT_EQ(opened.journal->lost(), 0u) << "its epoch has skipped them";
+    std::filesystem::remove_all(dir.path() / "branch");
+    std::filesystem::remove_all(dir.path() / "other");
+  }
+}
+
 TEST(Head, OfAnotherJournalIsRefused) {
   TempDir dir;
   {

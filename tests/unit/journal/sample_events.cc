@@ -28,6 +28,12 @@ v1::Inventory inventory() {
   made.set_shared_storage(true);
   return made;
 }
+v1::NodeResolved resolved() {
+  v1::NodeResolved made;
+  made.add_env("HOME=/home/ada");
+  made.add_programs("/opt/venv/bin/python3");
+  return made;
+}
 core::Verdict verdict() {
   return {.cls = core::FailureClass::Operator,
           .node = NodeName("n07"),
@@ -55,7 +61,8 @@ std::vector<core::Event> one_of_every_kind() {
                                 .address = "10.0.0.7",
                                 .devices = {0, 3},
                                 .first_rank = RankNo(8),
-                                .rank_count = 2};
+                                .rank_count = 2,
+                                .device_type = "ascend"};
   std::vector<core::EventBody> bodies = {
       core::ControllerStarted{.epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
       core::NodeRegistered{.node = node, .instance = InstanceId("i-1"), .boot_id = BootId("b-1"), .inventory = inventory(), .version = "0.1.0"},
@@ -67,7 +74,7 @@ std::vector<core::Event> one_of_every_kind() {
                           .nodes = {placed, placed},
                           .master_port = 65'535,
                           .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5"}},
-      core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when},
+      core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when, .resolved = resolved()},
       core::NodeStartFailed{.job = job, .attempt = attempt, .node = node, .why = core::StartFailure::Port, .text = "port 20000 is taken", .node_time = when},
       core::RankExited{.job = job,
                        .attempt = attempt,
@@ -84,7 +91,8 @@ std::vector<core::Event> one_of_every_kind() {
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
-      core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when},
+      core::CheckpointSetAside{.job = job, .attempt = attempt, .step = 1'000, .reason = "attempts 4 and 5 failed the same way"},
+      core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when, .detected_at = when + Duration(1)},
       core::AttemptEnded{.job = job, .attempt = attempt, .verdict = verdict(), .charged = true, .best_step = 999, .fence = "swept", .job_ends = true},
       core::CaughtUp{.job = job, .attempt = attempt, .step = 999},
       core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},

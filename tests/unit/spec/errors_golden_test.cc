@@ -84,8 +84,18 @@ TEST(SpecErrors, SayWhatTheGoldenFileSays) {
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(kPath) << rewritten;
 }
 
+void expect_ten(std::string_view text) {
+  const Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
+  EXPECT_EQ(parsed.problems.size(), 10u) << format(parsed.problems, "job.yaml");
+  for (const Problem& problem : parsed.problems) {
+    EXPECT_GT(problem.line, 0u) << problem.message;
+    EXPECT_GT(problem.column, 0u) << problem.message;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(parsed.problems, {}, &Problem::line));
+}
+
 TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
-  const Parsed parsed = parse_yaml(
+  expect_ten(
       "name: Bad Name\n"       // 1
       "engine: mindformers\n"  // 2
       "launch:\n"
@@ -97,14 +107,22 @@ TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
       "  devices: [4, 4]\n"             // 7
       "runtime: {env: {1BAD: x}}\n"     // 8
       "recovery: {orphan_grace: 30}\n"  // 9
-      "stages: {a: {}}\n",              // 10
-      {.base_dir = "/w"});
-  ASSERT_EQ(parsed.problems.size(), 10u) << format(parsed.problems, "job.yaml");
-  for (const Problem& problem : parsed.problems) {
-    EXPECT_GT(problem.line, 0u) << problem.message;
-    EXPECT_GT(problem.column, 0u) << problem.message;
-  }
-  EXPECT_TRUE(std::ranges::is_sorted(parsed.problems, {}, &Problem::line));
+      "stages: {a: {}}\n");             // 10
+}
+
+// A section that is misspelt was passed over whole: its mistakes came to light one `muster run` later.
+TEST(SpecErrors, TenMistakesBelowMisspeltKeysGetTenMessages) {
+  expect_ten(
+      "nam: Bad Name\n"  // 1, 2
+      "engine: torch\n"
+      "lanch:\n"  // 3
+      "  script: a.py\n"
+      "  per: node\n"                  // 4
+      "  args: --load ${resum.dir}\n"  // 5
+      "resource:\n"                    // 6
+      "  nodes: two\n"                 // 7
+      "  device: [4, 4]\n"             // 8, 9
+      "runtime: {env: {1BAD: x}}\n");  // 10
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// The two streams of a followed job: events with samples, and the logs of all attempts. A thread each, which takes its stream up again where it ended when the
+// controller was away, until the job has ended or this is destroyed.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "client/commands/call_group.h"
+#include "client/commands/context.h"
+#include "client/commands/news_queue.h"
+
+namespace muster::client {
+
+class JobStreams {
+ public:
+  // `session` and `news` outlive it. Without `logs` a LogsEnded comes at once.
+  JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news);
+  // Closes `news`.
+  ~JobStreams();
+  JobStreams(const JobStreams&) = delete;
+  JobStreams& operator=(const JobStreams&) = delete;
+
+ private:
+  template <class Read>
+  void with_retries(Read read);
+  void read_events();
+  void read_logs();
+
+  const Session& session_;
+  const std::string job_id_;
+  NewsQueue& news_;
+  CallGroup calls_;
+  std::thread events_, logs_;
+};
+
+}  // namespace muster::client

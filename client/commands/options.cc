@@ -1,0 +1,194 @@
+#include "client/commands/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+
+namespace muster::client {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::optional<milliseconds> duration_of(std::string_view text) {
+  constexpr double kMost = 10 * 365 * 86400e3;  // nobody means more, and it fits everywhere
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  double scale = 0;
+  if (unit.empty() || unit == "s") scale = 1e3;
+  if (unit == "ms") scale = 1;
+  if (unit == "m") scale = 60e3;
+  if (unit == "h") scale = 3600e3;
+  if (unit == "d") scale = 86400e3;
+  if (error != std::errc() || scale == 0 || !(number >= 0) || number > 1e9) return std::nullopt;
+  return milliseconds(static_cast<std::int64_t>(std::min(kMost, number * scale)));
+}
+
+// Eats digits and marks of a time from its front.
+class Scan {
+ public:
+  explicit Scan(std::string_view text) : text_(text) {}
+  // Exactly `digits` of them.
+  std::optional<int> number(std::size_t digits) {
+    int value = 0;
+    if (text_.size() < digits || std::from_chars(text_.data(), text_.data() + digits, value).ptr != text_.data() + digits || text_.front() == '-')
+      return std::nullopt;
+    text_.remove_prefix(digits);
+    return value;
+  }
+  bool mark(char c) {
+    if (!text_.starts_with(c)) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  // Behind a point: a part of a second.
+  Duration fraction() {
+    Duration value{0};
+    for (Duration unit = milliseconds(100); !text_.empty() && text_.front() >= '0' && text_.front() <= '9'; unit /= 10) {
+      value += (text_.front() - '0') * unit;
+      text_.remove_prefix(1);
+    }
+    return value;
+  }
+  [[nodiscard]] bool done() const { return text_.empty(); }
+
+ private:
+  std::string_view text_;
+};
+
+struct Clock {
+  int hour = 0, minute = 0, second = 0;
+  Duration part{0};
+};
+
+std::optional<Clock> clock_of(Scan& scan) {
+  Clock clock;
+  const auto hour = scan.number(2);
+  if (!hour || !scan.mark(':')) return std::nullopt;
+  const auto minute = scan.number(2);
+  const auto second = minute && scan.mark(':') ? scan.number(2) : std::optional(0);
+  if (!minute || !second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  if (scan.mark('.')) clock.part = scan.fraction();
+  clock.hour = *hour;
+  clock.minute = *minute;
+  clock.second = *second;
+  return clock;
+}
+
+// Minutes east of Greenwich; nothing: "here". Outer nothing: nonsense.
+std::optional<std::optional<int>> zone_of(Scan& scan) {
+  if (scan.done()) return std::optional<int>();
+  if (scan.mark('Z')) return std::optional(0);
+  const bool east = scan.mark('+');
+  if (!east && !scan.mark('-')) return std::nullopt;
+  const auto hours = scan.number(2);
+  scan.mark(':');
+  const auto minutes = scan.done() ? std::optional(0) : scan.number(2);
+  if (!hours || !minutes || *hours > 14 || *minutes > 59) return std::nullopt;
+  return std::optional((east ? 1 : -1) * (*hours * 60 + *minutes));
+}
+
+WallTime here(std::tm parts, const Clock& clock) {
+  parts.tm_hour = clock.hour;
+  parts.tm_min = clock.minute;
+  parts.tm_sec = clock.second;
+  parts.tm_isdst = -1;
+  return WallTime(std::chrono::seconds(std::mktime(&parts))) + clock.part;
+}
+
+std::optional<WallTime> date_and_clock(Scan scan) {
+  const auto year = scan.number(4);
+  if (!year || !scan.mark('-')) return std::nullopt;
+  const auto month = scan.number(2);
+  if (!month || !scan.mark('-')) return std::nullopt;
+  const auto day = scan.number(2);
+  if (!day) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  if (!date.ok() || *year < 1970 || *year > 2200) return std::nullopt;
+  std::optional<Clock> clock = Clock{};
+  if (scan.mark('T') || scan.mark(' ')) clock = clock_of(scan);
+  if (!clock) return std::nullopt;
+  const auto zone = zone_of(scan);
+  if (!zone || !scan.done()) return std::nullopt;
+  if (!*zone) {
+    std::tm parts{};
+    parts.tm_year = *year - 1900;
+    parts.tm_mon = *month - 1;
+    parts.tm_mday = *day;
+    return here(parts, *clock);
+  }
+  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(clock->hour) + std::chrono::minutes(clock->minute - **zone) +
+         std::chrono::seconds(clock->second) + clock->part;
+}
+
+std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
+  const auto clock = clock_of(scan);
+  if (!clock || !scan.done()) return std::nullopt;
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+  std::tm today{};
+  localtime_r(&seconds, &today);
+  const WallTime at = here(today, *clock);
+  if (at <= now) return at;
+  --today.tm_mday;  // mktime makes a date of it
+  return here(today, *clock);
+}
+
+}  // namespace
+
+void add_job_option(CLI::App& command, std::string& into) {
+  command.add_option("job", into, "name, id, unique prefix of an id, or @last")->required()->type_name("");
+}
+
+void add_output_option(CLI::App& command, std::string& into, render::Names names) {
+  // MUSTER_OUTPUT is meant for every verb: where there are no names to print, "name" there is not meant.
+  CLI::Option* option =
+      command.add_option("-o,--output", into, names == render::Names::Yes ? "table, wide, json, jsonl, yaml or name" : "table, wide, json, jsonl or yaml");
+  const char* set = std::getenv("MUSTER_OUTPUT");
+  if (names == render::Names::Yes || set == nullptr || std::string_view(set) != "name") option->envname("MUSTER_OUTPUT");
+  option->type_name("FORMAT")->capture_default_str();
+}
+
+void add_timeout_option(CLI::App& command, std::string& into, const std::string& what) { command.add_option("--timeout", into, what)->type_name("30s|5m|2h"); }
+
+void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const std::string& what) {
+  command.add_option("-r,--rank", into, what)->delimiter(',')->type_name("RANKS")->allow_extra_args(false);
+}
+
+Result<milliseconds> parse_timeout(std::string_view text) {
+  if (const auto duration = duration_of(text)) return *duration;
+  return fail(ErrorCode::InvalidArgument, fmt::format("time-out '{}': not a duration; write 30s, 5m, 2h or 250ms", text));
+}
+
+Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts) {
+  constexpr std::uint32_t kRankMost = 1 << 24, kRangeMost = 1 << 16;
+  std::vector<std::uint32_t> out;
+  for (const std::string& text : texts) {
+    if (text == "all") return std::vector<std::uint32_t>();
+    std::uint32_t first = 0;
+    const char* const end = text.data() + text.size();
+    auto read = std::from_chars(text.data(), end, first);
+    std::uint32_t last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || read.ptr != end)
+      return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': write numbers and ranges, like 0,8-15", text));
+    if (last < first || last > kRankMost || last - first > kRangeMost)
+      return fail(ErrorCode::InvalidArgument, fmt::format("option --rank '{}': not a range of ranks", text));
+    for (std::uint32_t rank = first; rank <= last; ++rank) out.push_back(rank);
+  }
+  return out;
+}
+
+Result<WallTime> parse_since(std::string_view text, WallTime now) {
+  if (const auto duration = duration_of(text)) return now - *duration;
+  if (const auto at = date_and_clock(Scan(text))) return *at;
+  if (const auto at = clock_alone(Scan(text), now)) return *at;
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("option --since '{}': not a time; write 10m (ago), 14:05 or 2026-03-01T14:05 (here), or 2026-03-01T13:05Z", text));
+}
+
+}  // namespace muster::client

@@ -1,0 +1,33 @@
+// Options that several verbs have, and what their texts mean. Values.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/render/json_text.h"
+#include "common/base/error.h"
+#include "common/base/time.h"
+
+namespace muster::client {
+
+void add_job_option(CLI::App& command, std::string& into);
+// `-o/--output`.
+void add_output_option(CLI::App& command, std::string& into, render::Names names = render::Names::Yes);
+void add_timeout_option(CLI::App& command, std::string& into, const std::string& what);
+void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const std::string& what);
+
+// "30s", "5m", "2h", "1d", "250ms"; a bare number is seconds. At most ten years.
+Result<std::chrono::milliseconds> parse_timeout(std::string_view text);
+
+// "0,8-15", split at the commas. Empty: all of them, as is "all".
+Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts);
+
+// A time that has been: "10m" (so long before `now`), "14:05" or "14:05:30" (the last time a clock here showed it), "2026-03-01", "2026-03-01T14:05:30.5"
+// (here), "2026-03-01T13:05Z", "2026-03-01T14:05+01:00". "Here" is the time zone of this process.
+Result<WallTime> parse_since(std::string_view text, WallTime now);
+
+}  // namespace muster::client

@@ -1,0 +1,49 @@
+#include "client/commands/spokesman.h"
+
+#include <utility>
+
+namespace muster::client {
+
+std::vector<Spokesman::Line> Spokesman::on_progress(const v1::Progress& progress) {
+  if (progress.step() < 0 || progress.attempt() < attempt_) return {};
+  const bool same = progress.attempt() == attempt_;
+  if (same && rank_ && progress.spokesman() >= *rank_) return {};
+  attempt_ = progress.attempt();
+  rank_ = progress.spokesman();
+  std::vector<Line> shown;
+  std::deque<Line> still;
+  held_bytes_ = 0;
+  for (Line& line : held_) {
+    if (line.rank == *rank_) {
+      shown.push_back(std::move(line));
+    } else if (line.rank < *rank_ || line.attempt > attempt_) {
+      held_bytes_ += line.text.size();
+      still.push_back(std::move(line));
+    } else {
+      ++dropped_;
+    }
+  }
+  held_ = std::move(still);
+  return shown;
+}
+
+bool Spokesman::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text) {
+  if (rank == rank_.value_or(0)) return true;
+  const bool may_speak_yet = !rank_ || rank < *rank_ || attempt > attempt_;
+  if (!may_speak_yet || attempt < attempt_) {
+    ++dropped_;
+    return false;
+  }
+  held_.push_back({.attempt = attempt, .rank = rank, .text = std::string(text)});
+  held_bytes_ += text.size();
+  while (held_.size() > kHeldLinesMost || held_bytes_ > kHeldBytesMost) drop_oldest();
+  return false;
+}
+
+void Spokesman::drop_oldest() {
+  held_bytes_ -= held_.front().text.size();
+  held_.pop_front();
+  ++dropped_;
+}
+
+}  // namespace muster::client

@@ -1,0 +1,19 @@
+// How the command line explains itself: help pages, the variable of every flag, and what is said to words that are no command. Values.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+namespace muster::client {
+
+// For the whole tree of commands: to be set before they are added.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
+
+// Gives every flag that has none yet its variable: MUSTER_<FLAG> for the flags of `app`, MUSTER_<VERB>_<FLAG> below (logs --tail: MUSTER_LOGS_TAIL).
+void name_variables(CLI::App& app);
+
+// What the parser found wrong, as a sentence that names the verb and where to look.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv);
+
+}  // namespace muster::client

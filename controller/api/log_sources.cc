@@ -1,0 +1,100 @@
+#include "controller/api/log_sources.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <set>
+#include <string_view>
+
+namespace muster::controller {
+namespace {
+
+constexpr std::size_t kShownMost = 16;  // nodes, or runs of numbers, in one sentence
+
+// "0-7, 9"
+std::string ranges_text(const std::set<std::uint32_t>& numbers) {
+  std::string text;
+  std::size_t shown = 0;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    auto last = first;
+    auto next = std::next(first);
+    while (next != numbers.end() && *next == *last + 1) last = next++;
+    if (++shown > kShownMost) return text + fmt::format(" and more, up to {}", *numbers.rbegin());
+    if (!text.empty()) text += ", ";
+    text += first == last ? fmt::format("{}", *first) : fmt::format("{}-{}", *first, *last);
+    first = next;
+  }
+  return text;
+}
+
+std::string names_text(const std::set<NodeName>& names) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const NodeName& name : names) {
+    if (++shown > kShownMost) return text + fmt::format(" and {} more", names.size() - kShownMost);
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name.str());
+  }
+  return text;
+}
+
+std::string counted(std::string_view noun, std::size_t count, const std::string& which) { return fmt::format("{}{} {}", noun, count == 1 ? "" : "s", which); }
+std::string there_are(std::string_view noun, std::size_t count, const std::string& which) {
+  return fmt::format("there {} {}", count == 1 ? "is" : "are", counted(noun, count, which));
+}
+
+}  // namespace
+
+LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
+  LogSources sources{.job = job.id, .name = job.spec.name(), .final = core::is_final(job.phase)};
+  for (const core::AttemptRecord& attempt : job.attempts) {
+    std::vector<LogSources::Part>& parts = sources.attempts[attempt.number];
+    for (const core::NodePart& part : attempt.parts) {
+      if (part.idle()) continue;
+      parts.push_back({.node = part.placed.node,
+                       .first = part.placed.first_rank,
+                       .count = part.placed.rank_count,
+                       .there = !part.logs_collected && core::is_connected(presence, part.placed.node)});
+    }
+  }
+  return sources;
+}
+
+std::optional<std::string> missing_logs(const LogSources& sources, std::span<const AttemptNo> chosen, const v1::ReadLogsRequest& request) {
+  const std::string doing = fmt::format("reading the logs of job '{}' ({}): it has ", sources.name, sources.job.str());
+  if (chosen.empty()) {
+    std::set<std::uint32_t> numbers;
+    for (const auto& entry : sources.attempts) numbers.insert(entry.first.value);
+    return fmt::format("{}no attempt {}; {}", doing, request.attempt(),
+                       numbers.empty() ? "it was not placed yet" : there_are("attempt", numbers.size(), ranges_text(numbers)));
+  }
+  if (request.node().empty() && request.ranks().empty()) return std::nullopt;
+  std::set<NodeName> nodes;
+  std::set<std::uint32_t> attempts, ranks, ranks_of_node;
+  for (const AttemptNo attempt : chosen) {
+    attempts.insert(attempt.value);
+    for (const LogSources::Part& part : sources.attempts.at(attempt)) {
+      nodes.insert(part.node);
+      for (std::uint32_t i = 0; i < part.count; ++i) {
+        ranks.insert(part.first.value + i);
+        if (part.node.str() == request.node()) ranks_of_node.insert(part.first.value + i);
+      }
+    }
+  }
+  const bool no_node = !request.node().empty() && !nodes.contains(NodeName(request.node()));
+  const bool by_node = !request.node().empty() && !no_node;
+  const std::set<std::uint32_t>& there = by_node ? ranks_of_node : ranks;
+  std::set<std::uint32_t> no_ranks;
+  for (const std::uint32_t rank : request.ranks()) {
+    if (!there.contains(rank)) no_ranks.insert(rank);
+  }
+  if (!no_node && no_ranks.empty()) return std::nullopt;
+  std::string missing;
+  if (no_node) missing = fmt::format("no node '{}'", request.node());
+  if (!no_ranks.empty()) missing += fmt::format("{}no {}", no_node ? " and " : "", counted("rank", no_ranks.size(), ranges_text(no_ranks)));
+  const std::string in = counted("attempt", attempts.size(), ranges_text(attempts));
+  if (by_node) return fmt::format("{}{} on node '{}'; {} in {}", doing, missing, request.node(), there_are("rank", there.size(), ranges_text(there)), in);
+  return fmt::format("{}{}; {} on {} in {}", doing, missing, there_are("rank", ranks.size(), ranges_text(ranks)),
+                     counted("node", nodes.size(), names_text(nodes)), in);
+}
+
+}  // namespace muster::controller

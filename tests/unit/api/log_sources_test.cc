@@ -1,0 +1,78 @@
+#include "controller/api/log_sources.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::controller {
+namespace {
+
+// Attempt 1 on a and b with four ranks each, attempt 2 on a and c.
+LogSources two_attempts() {
+  LogSources sources{.job = JobId("01h"), .name = "llama"};
+  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4}, {.node = NodeName("b"), .first = RankNo(4), .count = 4}};
+  sources.attempts[AttemptNo(2)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 4}, {.node = NodeName("c"), .first = RankNo(4), .count = 4}};
+  return sources;
+}
+
+std::string said(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest& request, const LogSources& sources = two_attempts()) {
+  return missing_logs(sources, chosen, request).value_or("");
+}
+
+TEST(MissingLogs, WhatIsThereIsNotMissing) {
+  v1::ReadLogsRequest request;
+  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  request.add_ranks(7);
+  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  request.set_node("c");
+  EXPECT_EQ(said({AttemptNo(2)}, request), "");
+  request.set_node("b");
+  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request), "") << "in one of the chosen attempts is enough";
+}
+
+TEST(MissingLogs, ARankSaysWhichThereAre) {
+  v1::ReadLogsRequest request;
+  for (const std::uint32_t rank : {3U, 8U, 9U, 12U}) request.add_ranks(rank);
+  EXPECT_EQ(said({AttemptNo(2)}, request),
+            "reading the logs of job 'llama' (01h): it has no ranks 8-9, 12; there are ranks 0-7 on nodes 'a', 'c' in attempt 2");
+}
+
+TEST(MissingLogs, ANodeSaysWhichThereAre) {
+  v1::ReadLogsRequest request;
+  request.set_node("b");
+  EXPECT_EQ(said({AttemptNo(2)}, request), "reading the logs of job 'llama' (01h): it has no node 'b'; there are ranks 0-7 on nodes 'a', 'c' in attempt 2");
+  request.set_node("d");
+  request.add_ranks(99);
+  EXPECT_EQ(said({AttemptNo(1), AttemptNo(2)}, request),
+            "reading the logs of job 'llama' (01h): it has no node 'd' and no rank 99; there are ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
+}
+
+TEST(MissingLogs, ARankOfAnotherNode) {
+  v1::ReadLogsRequest request;
+  request.set_node("a");
+  request.add_ranks(5);
+  EXPECT_EQ(said({AttemptNo(1)}, request), "reading the logs of job 'llama' (01h): it has no rank 5 on node 'a'; there are ranks 0-3 in attempt 1");
+}
+
+TEST(MissingLogs, AnAttemptSaysWhichThereAre) {
+  v1::ReadLogsRequest request;
+  request.set_attempt(7);
+  EXPECT_EQ(said({}, request), "reading the logs of job 'llama' (01h): it has no attempt 7; there are attempts 1-2");
+  LogSources one = two_attempts();
+  one.attempts.erase(AttemptNo(2));
+  EXPECT_EQ(said({}, request, one), "reading the logs of job 'llama' (01h): it has no attempt 7; there is attempt 1");
+  EXPECT_EQ(said({}, request, {.job = JobId("01h"), .name = "llama"}), "reading the logs of job 'llama' (01h): it has no attempt 7; it was not placed yet");
+}
+
+TEST(MissingLogs, AThousandNodesFitOnOneLine) {
+  LogSources sources{.job = JobId("01h"), .name = "big"};
+  for (std::uint32_t i = 0; i < 1000; ++i)
+    sources.attempts[AttemptNo(1)].push_back({.node = NodeName("n" + std::to_string(i)), .first = RankNo(i * 2), .count = 1});
+  v1::ReadLogsRequest request;
+  request.set_node("x");
+  const std::string text = said({AttemptNo(1)}, request, sources);
+  EXPECT_LT(text.size(), 400u) << text;
+  EXPECT_NE(text.find("and 984 more"), std::string::npos) << text;
+  EXPECT_NE(text.find("and more, up to 1998"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace muster::controller

@@ -1,0 +1,66 @@
+#include "client/commands/line_cutter.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace muster::client {
+namespace {
+
+class LineCutterTest : public testing::Test {
+ protected:
+  void add(LineCutter& cutter, std::uint32_t attempt, std::uint32_t rank, std::string_view data) {
+    cutter.add(attempt, rank, data, [&](std::string_view line) { lines_.emplace_back(line); });
+  }
+  std::vector<std::string> lines_;
+};
+
+TEST_F(LineCutterTest, CutsTheSameWhereverTheChunksEnd) {
+  const std::string text = "one\n\ntwo and a half\nthree\n";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    LineCutter cutter;
+    lines_.clear();
+    add(cutter, 1, 0, text.substr(0, cut));
+    add(cutter, 1, 0, text.substr(cut));
+    EXPECT_EQ(lines_, (std::vector<std::string>{"one", "", "two and a half", "three"})) << cut;
+  }
+}
+
+TEST_F(LineCutterTest, RanksAndAttemptsDoNotMix) {
+  LineCutter cutter;
+  add(cutter, 1, 0, "a");
+  add(cutter, 1, 1, "b");
+  add(cutter, 2, 0, "c\n");
+  add(cutter, 1, 0, "A\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"c", "aA"}));
+}
+
+TEST_F(LineCutterTest, WhatHasNoNewlineComesAtTheEnd) {
+  LineCutter cutter;
+  add(cutter, 1, 3, "done\nno end");
+  add(cutter, 2, 4, "nor here");
+  const auto each = [&](std::string_view line) { lines_.emplace_back(line); };
+  cutter.end(1, 3, each);
+  cutter.end(1, 3, each);
+  cutter.end(1, 9, each);
+  EXPECT_EQ(lines_, (std::vector<std::string>{"done", "no end"}));
+  std::vector<std::string> rest;
+  const auto every = [&](std::uint32_t attempt, std::uint32_t rank, std::string_view line) {
+    rest.push_back(std::to_string(attempt) + "." + std::to_string(rank) + " " + std::string(line));
+  };
+  cutter.end_all(every);
+  cutter.end_all(every);
+  EXPECT_EQ(rest, (std::vector<std::string>{"2.4 nor here"}));
+}
+
+TEST_F(LineCutterTest, ALineWithoutEndIsGivenInPieces) {
+  LineCutter cutter(10);
+  add(cutter, 1, 0, "0123456789");
+  EXPECT_TRUE(lines_.empty());
+  add(cutter, 1, 0, "a");
+  add(cutter, 1, 0, "b\nc\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"0123456789a", "b", "c"}));
+}
+
+}  // namespace
+}  // namespace muster::client
