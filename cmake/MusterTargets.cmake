@@ -17,6 +17,7 @@ if(MUSTER_SANITIZE)
   if(MUSTER_SANITIZE MATCHES thread)
     # Protobuf's and Abseil's headers lay some classes out differently when they see it; the packaged libraries were compiled without.
     add_compile_options(-U__SANITIZE_THREAD__)
+    add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)  # a fence is what ThreadSanitizer cannot follow; Asio's own locks order the same
   endif()
   # GCC 12 reports false maybe-uninitialized and the like under sanitizers.
   target_compile_options(muster_warnings INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
