@@ -19,7 +19,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import DEADLINE, Cluster, Trace  # noqa: E402
+from cluster import DEADLINE, SLOW, Cluster, Trace  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 GOAL = 2.0  # s after a killed daemon is back, for what the ranks had written before the kill
@@ -66,7 +66,8 @@ class Logs(unittest.TestCase):
         took = {"agent": [], "controller": []}
         with Cluster(nodes=2, devices=2) as cluster:
             trace = Trace(cluster, "kills")
-            job = cluster.submit(cluster.stub("kills", "--steps", 500, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, "--trace", trace.path))
+            steps = 500 * SLOW
+            job = cluster.submit(cluster.stub("kills", "--steps", steps, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, "--trace", trace.path))
             trace.wait(job, 1)
             files = [open(f"{cluster.agent_dir(f'n{rank // 2}')}/runs/{job}.1/logs/rank-{rank}.log", "rb") for rank in range(4)]  # noqa: SIM115
             try:
@@ -98,7 +99,7 @@ class Logs(unittest.TestCase):
                     self.assertEqual(self.gaps(cluster, job, rank), [])
                     total += len(truth)
                     if rank != 3:  # the last rank writes the steps, too
-                        self.assert_same(truth, lines_of(rank, 0, 500 * 40, 100), f"rank {rank}'s own file")
+                        self.assert_same(truth, lines_of(rank, 0, steps * 40, 100), f"rank {rank}'s own file")
             finally:
                 for file in files:
                     file.close()

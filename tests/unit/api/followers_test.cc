@@ -88,31 +88,23 @@ class FollowersTest : public testing::Test {
     EXPECT_TRUE(shell_->start());
     edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .low_on_space = {}});
     shell_->open();
+    service_ = std::make_unique<TellingService>(*edge_);
+    const std::string address = "unix:" + (dir_ / "s").string();
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    stub_ = v1::JobService::NewStub(rpc::make_channel({.address = address}));
   }
   ~FollowersTest() override {
     journal_.hold(false);
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    service_->inner.stop();
     shell_->stop();
     work_.stop();
     std::filesystem::remove_all(dir_);
   }
-  struct Served {
-    Served(Edge& edge, const std::filesystem::path& socket) : service(edge) {
-      const std::string address = "unix:" + socket.string();
-      grpc::ServerBuilder builder;
-      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-      builder.RegisterService(&service);
-      server = builder.BuildAndStart();
-      stub = v1::JobService::NewStub(rpc::make_channel({.address = address}));
-    }
-    ~Served() {
-      server->Shutdown(std::chrono::system_clock::now());
-      server->Wait();
-      service.inner.stop();
-    }
-    TellingService service;
-    std::unique_ptr<grpc::Server> server;
-    std::unique_ptr<v1::JobService::Stub> stub;
-  };
   void submit(const std::string& name, bool wait) {
     v1::JobSpec spec;
     spec.set_name(name);
@@ -144,14 +136,13 @@ class FollowersTest : public testing::Test {
   template <class Begin>
   void leave_during_a_sync(Begin begin) {
     submit("1", true);
-    Served served(*edge_, dir_ / "s");
     journal_.hold(true);
     submit("2", false);
     ASSERT_TRUE(journal_.wait_for_append());
     {
       auto call = context();
-      const auto reader = begin(*served.stub, call.get());
-      ASSERT_EQ(served.service.taken.get_future().wait_for(kPatience), std::future_status::ready);
+      const auto reader = begin(*stub_, call.get());
+      ASSERT_EQ(service_->taken.get_future().wait_for(kPatience), std::future_status::ready);
       call->TryCancel();
       EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
     }
@@ -167,8 +158,8 @@ class FollowersTest : public testing::Test {
     v1::WatchRequest request;
     request.set_job("0000000000001");
     request.set_until_final(true);
-    served.service.taken = {};
-    const auto reader = served.stub->Watch(call.get(), request);
+    service_->taken = {};
+    const auto reader = stub_->Watch(call.get(), request);
     v1::WatchResponse response;
     ASSERT_TRUE(reader->Read(&response)) << reader->Finish().error_message();
     EXPECT_EQ(response.event().type(), "job-submitted");
@@ -186,6 +177,9 @@ class FollowersTest : public testing::Test {
   std::unique_ptr<logs::LogStore> store_;
   std::unique_ptr<Shell> shell_;
   std::unique_ptr<Edge> edge_;
+  std::unique_ptr<TellingService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::JobService::Stub> stub_;
 };
 
 TEST_F(FollowersTest, AFollowerOfLogsThatLeavesDuringASyncIsForgotten) {
