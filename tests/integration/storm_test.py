@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import SLOW, Cluster, Trace, kill_process  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240)
+KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240 // SLOW)
 STEPS, INTERVAL = 1500 * SLOW, 10  # a checkpoint is 64 directories: more of them cost more than the storm
 LONG = 300.0 * SLOW  # s; only a bound
 
