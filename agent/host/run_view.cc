@@ -1,21 +1,32 @@
 #include "agent/host/run_view.h"
 
+#include <google/protobuf/stubs/common.h>
+
+#include <algorithm>
+
 namespace muster::agent {
 namespace {
 
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
+// A path may hold any bytes, a message that travels only UTF-8: with anything else in it the whole stream would break.
+std::string sendable(std::string text) {
+  if (google::protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()))) return text;
+  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
+  return text;
+}
+
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
   v1::NodeResolved resolved;
   for (const std::string& variable : launch.env()) {
     const auto asked = order.env().find(variable.substr(0, variable.find('=')));
-    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(variable);
+    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(sendable(variable));
   }
   bool alike = true;
   for (const auto& rank : launch.ranks()) {
-    resolved.add_programs(rank.argv_size() > 0 ? rank.argv(0) : "");
+    resolved.add_programs(rank.argv_size() > 0 ? sendable(rank.argv(0)) : "");
     alike = alike && resolved.programs(0) == resolved.programs(resolved.programs_size() - 1);
   }
   if (alike && resolved.programs_size() > 1) resolved.mutable_programs()->DeleteSubrange(1, resolved.programs_size() - 1);

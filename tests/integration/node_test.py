@@ -168,6 +168,16 @@ class Record(unittest.TestCase):
             self.assertEqual(shown(1), before)
 
 
+    def test_bytes_that_are_not_utf8_do_not_break_the_stream(self):
+        """What a node adds to a rank's environment travels in a message; a path may hold any bytes."""
+        with Private() as cluster:
+            cluster.controller()
+            cluster.agent("n0", env={"PATH": f"{private.BIN}:/usr/bin:/bin:/opt/\udcff"})
+            name = cluster.submit("name: odd\nengine: command\nlaunch: {run: \"true\"}\nresources: {devices: 1, type: cpu}\n")
+            cluster.muster("wait", name, "--timeout", "60s", code=0)
+            self.assertIn("/opt/?", cluster.muster("env", name, "--rank", "0", code=0).out)
+
+
 @unittest.skipUnless(cgroup_parent(), "no cgroup v2 directory that this user may write to")
 class Cgroups(unittest.TestCase):
     def setUp(self):

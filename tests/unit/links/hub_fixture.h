@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <grpc/grpc.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -171,6 +172,9 @@ class HubTest : public testing::Test {
   };
 
   HubTest() {
+    // Without its last server and channel gRPC shuts down as a whole, and waits up to 10 s for a poller that it keeps for blocked writes.
+    static const bool kept = (grpc_init(), true);
+    EXPECT_TRUE(kept);
     std::string pattern = (std::filesystem::temp_directory_path() / "muster-hub-XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
     address_ = "unix:" + (dir_ / "s").string();
