@@ -55,7 +55,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
   app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
   app.add_option("--cgroup", line.cgroup, "auto, none, or a writable cgroup v2 directory for the runs")->envname("MUSTER_CGROUP")->capture_default_str();
-  app.add_option("--min-free", line.min_free_bytes, "bytes that must be free on a run's disks before it starts")
+  app.add_option("--min-free", line.min_free_bytes, "bytes that a run's disks must have free before it starts (below 256 MiB, logs lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
       ->capture_default_str();
   app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")->envname("MUSTER_LOG_LEVEL")->capture_default_str();

@@ -25,7 +25,7 @@ struct CommandLine {
   std::filesystem::path worker;
   std::string cgroup = "auto";
   std::string log_level = "info";
-  std::uint64_t min_free_bytes = 64ULL << 20U;
+  std::uint64_t min_free_bytes = 256ULL << 20U;
 };
 
 // Nothing: help or version was asked for and printed. Errors are InvalidArgument.

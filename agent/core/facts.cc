@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "agent/core/reconcile.h"
 
@@ -49,6 +51,14 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   return fact;
 }
 
+// A program that cannot be executed is the job's own fault, wherever it starts. A want of processes, memory, descriptors or room, a broken disk, and a launch
+// record that cannot be read are this node's.
+v1::StartFailure why_not_started(int error) {
+  if (error == ENOSPC || error == EDQUOT) return v1::START_FAILURE_DISK;
+  constexpr std::array kOfNode = {0, EAGAIN, ENOMEM, EMFILE, ENFILE, EIO, ESTALE};
+  return std::ranges::find(kOfNode, error) != kOfNode.end() ? v1::START_FAILURE_NODE : v1::START_FAILURE_LAUNCH;
+}
+
 // The status died with the worker or with the boot. A stop that was written before means that muster may have killed it: not a cause.
 v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
   v1::Fact fact = fact_at(run, seen.swept_at);
@@ -68,7 +78,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     facts.push_back(start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
   }
   if (seen.started) facts.push_back(started_fact(run, seen));
-  if (seen.start_failed) facts.push_back(start_failed_fact(run, seen.start_failed_at, v1::START_FAILURE_LAUNCH, *seen.start_failed));
+  if (seen.start_failed) facts.push_back(start_failed_fact(run, seen.start_failed_at, why_not_started(seen.start_failed_error), *seen.start_failed));
   if (seen.first_step) {
     v1::Fact fact = fact_at(run, seen.first_step_at);
     fact.mutable_first_step()->set_step(*seen.first_step);

@@ -56,6 +56,7 @@ struct RunSeen {
   bool started = false;
   WallTime started_at{};
   std::optional<std::string> start_failed;  // worker could not exec
+  int start_failed_error = 0;               // errno of it; 0: none
   WallTime start_failed_at{};
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;

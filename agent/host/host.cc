@@ -208,6 +208,7 @@ void Host::Impl::child_ended(const RunKey& run) {
 
 void Host::Impl::leave(std::unique_ptr<Entry> entry) {
   Entry* one = entry.get();
+  one->child_ready.reset();  // one watch a descriptor
   one->child_ready = std::make_unique<async::Readable>(loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
     reap(*one);
     if (one->child == 0) std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });

@@ -37,7 +37,7 @@ struct HostOptions {
   std::string path;                                  // PATH of this agent, which ranks get unless the job sets its own
   std::optional<std::filesystem::path> cgroup_base;  // runs get a group below it
   std::set<std::uint32_t> devices;
-  std::uint64_t min_free_bytes = 64ULL << 20U;
+  std::uint64_t min_free_bytes = 256ULL << 20U;
   const Clock* clock = &system_clock();
 };
 

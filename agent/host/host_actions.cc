@@ -36,9 +36,9 @@ v1::StartFailure failure_of(const Error& error) {
   return v1::START_FAILURE_NODE;
 }
 
-// Of a step that concerns nothing of the job's: whatever it met is the node's.
+// Of a step that concerns nothing of the job's: whatever it met is the node's, or its disk's.
 Error of_node(Error error) {
-  error.code = ErrorCode::Io;
+  if (error.code != ErrorCode::ResourceExhausted) error.code = ErrorCode::Io;
   return error;
 }
 
@@ -60,7 +60,10 @@ void Host::Impl::act(const StartRun& start) {
   Entry& entry = add(start.run);
   entry.grace_at_start = start.launch.orphan_grace();
   entry.fresh = true;
-  if (!made) return refuse(start.run, entry, v1::START_FAILURE_NODE, fmt::format("making the run directory: {}", made.error().message));
+  if (!made) {
+    const Error error = of_node(std::move(made).error().in("making the run directory"));
+    return refuse(start.run, entry, failure_of(error), error.message);
+  }
   UserEntry user;
   bool set_user = false;
   if (auto refusal = check(start.launch, user, set_user)) return refuse(start.run, entry, refusal->why, refusal->text);

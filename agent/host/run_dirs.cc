@@ -27,7 +27,6 @@ std::unexpected<Error> failed(const std::string& doing, int error) {
   const auto is_one_of = [error](std::initializer_list<int> numbers) { return std::ranges::find(numbers, error) != numbers.end(); };
   if (is_one_of({EACCES, EPERM, EROFS})) result.error().code = ErrorCode::NotAllowed;
   if (is_one_of({ENOTDIR, ELOOP, ENAMETOOLONG})) result.error().code = ErrorCode::InvalidArgument;
-  if (is_one_of({ENOSPC, EDQUOT})) result.error().code = ErrorCode::ResourceExhausted;
   return result;
 }
 

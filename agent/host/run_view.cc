@@ -139,6 +139,7 @@ void RunView::fold(const Event& event) {
       break;
     case Event::kStartFailed:
       seen_.start_failed = event.start_failed().text();
+      seen_.start_failed_error = event.start_failed().error();
       seen_.start_failed_at = at;
       break;
     case Event::kExited: {

@@ -6,6 +6,7 @@
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/commands/lasting_streams.h"
 #include "client/commands/out.h"
 #include "client/render/event_text.h"
 
@@ -56,22 +57,15 @@ Result<int> events(const Session& session, Interrupt& interrupt, const Options& 
   if (!found && interrupt.fired()) return left();
   if (!found) return fail(std::move(found.error()));
   if (!options.follow && found->last <= options.from) return kOk;
-  grpc::ClientContext call;
-  session.prepare(call, std::nullopt);
-  const CallGroup::Member member(interrupt.calls(), call);
-  const auto stream = session.jobs->Watch(&call, found->request);
-  v1::WatchResponse response;
-  bool done = false;
-  while (!done && stream->Read(&response)) {
-    if (!response.has_event()) continue;
-    const v1::Event& event = response.event();
-    const bool beyond = !options.follow && event.index() > found->last;
-    if (!beyond && (found->node.empty() || event.node() == found->node)) print(event, found->request.job().empty());
-    done = !options.follow && event.index() >= found->last;
-  }
-  if (done) call.TryCancel();
-  const auto status = stream->Finish();
-  if (done || status.ok()) return kOk;
+  const auto status =
+      read_events(session, interrupt.calls(), found->request, options.follow ? OnLoss::Notify : OnLoss::End, [&](const v1::WatchResponse& response) {
+        if (!response.has_event()) return true;
+        const v1::Event& event = response.event();
+        const bool beyond = !options.follow && event.index() > found->last;
+        if (!beyond && (found->node.empty() || event.node() == found->node)) print(event, found->request.job().empty());
+        return options.follow || event.index() < found->last;
+      });
+  if (status.ok()) return kOk;
   if (interrupt.fired()) return left();
   return fail(to_error(session, status));
 }

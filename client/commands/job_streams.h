@@ -1,5 +1,5 @@
-// The two streams of a followed job: events with samples, and the logs of all attempts. A thread each, which takes its stream up again where it ended when the
-// controller was away, until the job has ended or this is destroyed.
+// The two streams of a followed job: events with samples, and the logs of all attempts. A thread each, over restarts of the controller, until the job has ended
+// or this is destroyed.
 #pragma once
 
 #include <string>
@@ -21,8 +21,6 @@ class JobStreams {
   JobStreams& operator=(const JobStreams&) = delete;
 
  private:
-  template <class Read>
-  void with_retries(Read read);
   void read_events();
   void read_logs();
 

@@ -41,10 +41,16 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
 }
 
 Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
+  const auto boot = process::boot_id();
+  if (!boot) return fail(boot.error());
   json list = json::array();
   for (const auto& daemon : daemons) {
-    list.push_back(
-        {{"name", daemon.name}, {"node", daemon.node}, {"pid", daemon.process.pid}, {"startTime", daemon.process.start_time}, {"log", daemon.log.string()}});
+    list.push_back({{"name", daemon.name},
+                    {"node", daemon.node},
+                    {"pid", daemon.process.pid},
+                    {"startTime", daemon.process.start_time},
+                    {"bootId", boot->str()},
+                    {"log", daemon.log.string()}});
   }
   return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
 }
@@ -174,10 +180,15 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   if (!list.is_array())
     return fail(ErrorCode::DataLoss,
                 fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
+  const auto boot = process::boot_id();
+  if (!boot) return fail(boot.error());
   for (const auto& item : list) {
+    if (!item.is_object()) continue;
+    // Of another boot: gone, whoever has its number now.
+    const std::uint64_t start_time = item.value("bootId", "") == boot->str() ? item.value("startTime", std::uint64_t{0}) : 0;
     out.push_back({.name = item.value("name", ""),
                    .node = item.value("node", ""),
-                   .process = {.pid = item.value("pid", 0), .start_time = item.value("startTime", std::uint64_t{0})},
+                   .process = {.pid = item.value("pid", 0), .start_time = start_time},
                    .log = item.value("log", "")});
   }
   return out;
@@ -194,6 +205,15 @@ Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, s
   std::vector<LocalDaemon> known;
   if (auto read = read_daemons(up.dir)) known = std::move(*read);
   std::vector<LocalDaemon> running;
+  // After each start: who is stopped half way must be found by the next 'local up' or 'local down'. So must the daemons of an earlier, larger cluster.
+  const auto remember = [&] {
+    std::vector<LocalDaemon> all = running;
+    for (const auto& daemon : known) {
+      const bool listed = std::ranges::any_of(running, [&](const LocalDaemon& other) { return other.name == daemon.name && other.node == daemon.node; });
+      if (!listed && process::alive(daemon.process)) all.push_back(daemon);
+    }
+    return write_daemons(up.dir, all);
+  };
   const auto find = [&](const std::string& name, const std::string& node) {
     return std::ranges::find_if(known, [&](const LocalDaemon& daemon) { return daemon.name == name && daemon.node == node && process::alive(daemon.process); });
   };
@@ -214,6 +234,7 @@ Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, s
     auto started = start_daemon(up.dir, "controller", "", "controller", std::move(args));
     if (!started) return fail(std::move(started.error()));
     running.push_back(std::move(*started));
+    if (auto written = remember(); !written) return fail(std::move(written.error()));
   }
   for (std::uint32_t number = 0; number < up.nodes; ++number) {
     const std::string node = node_name(number);
@@ -224,18 +245,10 @@ Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, s
     auto started = start_daemon(up.dir, "agent", node, node,
                                 {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices",
                                  fmt::format("{}", up.devices), "--address", "127.0.0.1"});
-    if (!started) {
-      (void)write_daemons(up.dir, running);
-      return fail(std::move(started.error()));
-    }
+    if (!started) return fail(std::move(started.error()));
     running.push_back(std::move(*started));
+    if (auto written = remember(); !written) return fail(std::move(written.error()));
   }
-  // Daemons of an earlier, larger cluster stay in the list: `local down` must find them.
-  for (const auto& daemon : known) {
-    const bool listed = std::ranges::any_of(running, [&](const LocalDaemon& other) { return other.name == daemon.name && other.node == daemon.node; });
-    if (!listed && process::alive(daemon.process)) running.push_back(daemon);
-  }
-  if (auto written = write_daemons(up.dir, running); !written) return fail(std::move(written.error()));
   context.controller = endpoint.string();
   if (auto registered = wait_registered(context, running, up.nodes, until); !registered) return fail(std::move(registered.error()));
   return running;

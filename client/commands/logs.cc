@@ -1,13 +1,15 @@
 // muster logs: what the ranks wrote, from the controller's copy.
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <charconv>
 #include <cstdio>
+#include <memory>
 #include <optional>
-#include <regex>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/commands/lasting_streams.h"
 #include "client/commands/line_cutter.h"
 #include "client/commands/out.h"
 #include "client/render/style.h"
@@ -32,7 +34,8 @@ struct Options {
 // Prints whole lines, labelled where several ranks are shown.
 class Printer {
  public:
-  Printer(const Context& context, bool raw, std::optional<std::regex> grep, bool labels)
+  // `grep`: null = every line.
+  Printer(const Context& context, bool raw, std::unique_ptr<const RE2> grep, bool labels)
       : context_(context), raw_(raw), grep_(std::move(grep)), labels_(labels) {}
 
   void add(const v1::ReadLogsResponse& chunk) {
@@ -62,7 +65,7 @@ class Printer {
  private:
   void note(const std::string& text) { fmt::print("{}\n", context_.out.paint(render::Tint::Warn, text)); }
   void line(std::uint32_t rank, std::string_view text) {
-    if (grep_ && !std::regex_search(text.begin(), text.end(), *grep_)) return;
+    if (grep_ && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *grep_)) return;
     // A terminal is protected from what a program may write; a pipe gets the bytes.
     const std::string shown = render::is_terminal(1) ? render::printable(text) : std::string(text);
     if (labels_)
@@ -72,7 +75,7 @@ class Printer {
   }
   const Context& context_;
   const bool raw_;
-  const std::optional<std::regex> grep_;
+  const std::unique_ptr<const RE2> grep_;
   const bool labels_;
   bool any_ = false;
   std::uint32_t attempt_ = 0;
@@ -109,31 +112,35 @@ Result<v1::ReadLogsRequest> request_of(const Options& options) {
   return request;
 }
 
-Result<std::optional<std::regex>> grep_of(const std::string& text) {
-  if (text.empty()) return std::optional<std::regex>();
-  try {
-    return std::optional(std::regex(text, std::regex::ECMAScript | std::regex::optimize));
-  } catch (const std::regex_error& error) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("option --grep '{}': not a regular expression ({})", text, error.what()));
-  }
+// Null for an empty text.
+Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
+  if (text.empty()) return nullptr;
+  RE2::Options options(RE2::Quiet);
+  options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
+  auto pattern = std::make_unique<const RE2>(text, options);
+  if (!pattern->ok()) return fail(ErrorCode::InvalidArgument, fmt::format("option --grep '{}': not a regular expression ({})", text, pattern->error()));
+  return pattern;
 }
 
 Result<int> logs(const Context& context, const Options& options) {
-  const auto request = request_of(options);
+  auto request = request_of(options);
   if (!request) return fail(request.error());
   auto grep = grep_of(options.grep);
   if (!grep) return fail(std::move(grep.error()));
   return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
-    grpc::ClientContext call;
-    session.prepare(call, std::nullopt);
-    const CallGroup::Member member(interrupt.calls(), call);
-    const auto stream = session.jobs->ReadLogs(&call, *request);
-    v1::ReadLogsResponse chunk;
+    if (options.follow) {
+      v1::GetJobRequest which;
+      which.set_job(options.job);
+      const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
+      if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
+      if (!job) return fail(job.error());
+      request->set_job(job->job().id());  // its name may be another job's later
+    }
     Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1);
-    while (stream->Read(&chunk)) printer.add(chunk);
+    const auto status = read_logs(session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
+                                  [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
     printer.flush();
     flush_out();
-    const auto status = stream->Finish();
     if (interrupt.timed_out()) return kTimedOut;
     if (!status.ok() && !interrupt.interrupted()) return fail(to_error(session, status));
     if (!printer.any() && !interrupt.fired()) fmt::print(stderr, "no log lines {}\n", options.since.empty() ? "yet" : "since then");

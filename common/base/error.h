@@ -45,7 +45,7 @@ struct [[nodiscard]] Result : std::expected<T, Error> {
 inline std::unexpected<Error> fail(ErrorCode code, std::string message) { return std::unexpected<Error>(Error{code, std::move(message)}); }
 inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
 
-// ErrorCode::Io with errno's text behind: "opening '/x': Permission denied".
+// ErrorCode::Io, of a full disk or quota ResourceExhausted, with errno's text behind: "opening '/x': Permission denied".
 std::unexpected<Error> fail_errno(std::string_view doing, int error_number);
 
 }  // namespace muster

@@ -276,7 +276,7 @@ class Completer {
     if (!recovery.has_orphan_grace()) recovery.mutable_orphan_grace()->set_seconds(seconds(minutes(30)).count());
     if (!recovery.has_stop_grace()) recovery.mutable_stop_grace()->set_seconds(10);
     bound("recovery.window", recovery.window(), seconds(1), hours(365 * 24));
-    bound("recovery.orphan_grace", recovery.orphan_grace(), seconds(1), hours(7 * 24));
+    bound("recovery.orphan_grace", recovery.orphan_grace(), seconds(5), hours(7 * 24));
     bound("recovery.stop_grace", recovery.stop_grace(), seconds(0), hours(1));
   }
 

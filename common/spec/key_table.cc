@@ -109,7 +109,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"recovery.max_restarts", Number, "20", "0..100000", "", "how often the job may be started again within the window", 0, 100'000},
     {"recovery.window", Duration, "24h", "a duration, 1s..365d", "", "older restarts are no longer counted"},
     {"recovery.hang_timeout", Later, "auto", "", "", "how long without a step is a hang"},
-    {"recovery.orphan_grace", Duration, "30m", "a duration, 1s..7d", "", "how long ranks run on without a controller"},
+    {"recovery.orphan_grace", Duration, "30m", "a duration, 5s..7d", "", "how long ranks run on without a controller, whose word comes once a second"},
     {"recovery.stop_grace", Duration, "10s", "a duration, 0..1h", "", "between SIGTERM and SIGKILL"},
     {"recovery.avoid_failed_node", Later, "true", "", "", "start again elsewhere"},
     {"recovery.on", Later, "{}", "", "", "answers by class of failure"},

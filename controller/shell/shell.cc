@@ -124,6 +124,7 @@ void Shell::report_and_observe(core::Input input, core::Observation then, Now ar
 }
 void Shell::observe(core::Observation observation, Now arrived) { (void)push({.arrived = arrived, .what = std::move(observation)}, false); }
 bool Shell::read(ReadFn read) { return push({.arrived = clock_.now(), .what = std::move(read)}, true); }
+void Shell::look(ReadFn read) { (void)push({.arrived = clock_.now(), .what = std::move(read)}, false); }
 
 void Shell::with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work) {
   disk_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });

@@ -77,7 +77,8 @@ class Shell {
   // `then` is observed right behind the input, in the same batch and before it proposes; not when the input was refused.
   void report_and_observe(core::Input input, core::Observation then, Now arrived, ReplyFn reply);
   void observe(core::Observation observation, Now arrived);
-  [[nodiscard]] bool read(ReadFn read);
+  [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
+  void look(ReadFn read);                // the controller's own links: never refused
   // On the journal's thread, between appends: archive reads. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
   void remove_watcher(const Watcher* watcher);

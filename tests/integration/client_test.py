@@ -350,6 +350,29 @@ class Verbs(unittest.TestCase):
             self.assertEqual(follow.wait(private.PATIENCE), 0)
             follow.communicate()
 
+    def test_followers_outlive_the_controller(self):
+        """logs -f and events -f go on where they were when the controller comes back; neither loses or doubles a line."""
+        with private.Private() as cluster, cluster.gate() as gate:
+            controller = cluster.controller()
+            cluster.agent("n0")
+            cluster.submit(job("long", f"echo before; read x < {gate.path}; echo after", "resources: {devices: 1, type: cpu}"))
+            logs = [cluster.start("logs", "long", "-f", *args) for args in ([], ["--tail", "1"], ["--rank", "0", "--raw"])]
+            for follower in logs:
+                self.assertIn("before", follower.stdout.readline())
+            events = cluster.start("events", "long", "-f", "-o", "jsonl")
+            first = json.loads(events.stdout.readline())
+            controller.stop(signal.SIGKILL)
+            for follower in [*logs, events]:
+                self.assertIn("is away: waiting for it", follower.stderr.readline())
+            cluster.controller()
+            gate.open(1)
+            texts = [follower.communicate(timeout=private.PATIENCE)[0] for follower in logs]
+            self.assertEqual([(text.count("before"), text.count("after")) for text in texts], [(0, 1)] * 3)
+            indices = [first["index"]] + [json.loads(line)["index"] for line in events.communicate(timeout=private.PATIENCE)[0].splitlines()]
+            self.assertEqual([follower.returncode for follower in [*logs, events]], [0] * 4)
+            whole = cluster.muster("events", "long", "-o", "jsonl", code=0).out.splitlines()
+            self.assertEqual(indices, [json.loads(line)["index"] for line in whole])
+
     # ---- what a rank gets
 
     def test_plan_and_env(self):
@@ -457,6 +480,13 @@ class Local(unittest.TestCase):
         self.assertEqual(len(pids), 3)
         self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
         self.assertEqual(self.pids(), pids, "what runs is left alone")
+        with open(self.state + "/processes", encoding="utf-8") as file:
+            of_this_boot = file.read()
+        with open(self.state + "/processes", "w", encoding="utf-8") as file:
+            file.write(re.sub('"bootId": "[^"]*"', '"bootId": "another"', of_this_boot))
+        self.cluster.muster("local", "status", code=13)  # numbers of another boot are strangers' now
+        with open(self.state + "/processes", "w", encoding="utf-8") as file:
+            file.write(of_this_boot)
         for path in ("", "/controller", "/agents/n0"):
             self.assertEqual(os.stat(self.state + path).st_mode & 0o777, 0o700, path)
         self.assertEqual(os.stat(self.state + "/controller.sock").st_mode & 0o777, 0o600)

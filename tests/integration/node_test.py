@@ -213,7 +213,7 @@ class Cgroups(unittest.TestCase):
         with Private() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent(self.node)
-            self.waiting(cluster, gate, "recovery: {orphan_grace: 2s, stop_grace: 1s, max_restarts: 0}")
+            self.waiting(cluster, gate, "recovery: {orphan_grace: 5s, stop_grace: 1s, max_restarts: 0}")
             self.assertEqual(len(self.bases()), 1)
             workers = [pid for pid, command in private.processes_of(cluster.dir) if "muster-worker" in command]
             self.assertEqual(len(workers), 1)

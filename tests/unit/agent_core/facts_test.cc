@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "agent/core/reconcile.h"
 
 namespace muster::agent {
@@ -131,11 +133,24 @@ TEST(Facts, WorkerThatCouldNotExecIsALaunchFailure) {
   RunSeen seen = started_run();
   seen.started = false;
   seen.start_failed = "executing '/x': No such file or directory";
+  seen.start_failed_error = ENOENT;
   seen.start_failed_at = at(9);
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed}));
   EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(facts[0].at().nanos(), 9'000'000);
+}
+
+TEST(Facts, WantOfProcessesOrRoomIsTheNodesFault) {
+  RunSeen seen = started_run();
+  seen.started = false;
+  seen.start_failed = "forking rank 3: Resource temporarily unavailable";
+  for (const auto& [error, why] :
+       {std::pair(EAGAIN, v1::START_FAILURE_NODE), std::pair(ENOMEM, v1::START_FAILURE_NODE), std::pair(ENOSPC, v1::START_FAILURE_DISK),
+        std::pair(EACCES, v1::START_FAILURE_LAUNCH), std::pair(0, v1::START_FAILURE_NODE)}) {
+    seen.start_failed_error = error;
+    EXPECT_EQ(facts_of(kRun, seen).at(0).start_failed().why(), why) << error;
+  }
 }
 
 TEST(Facts, TheSameDirectoryGivesTheSameFacts) {

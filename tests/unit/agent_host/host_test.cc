@@ -342,6 +342,29 @@ TEST_F(HostTest, ForgetRemovesTheDirectory) {
   EXPECT_FALSE(std::filesystem::exists(life.run_dir()));
 }
 
+// Short jobs were forgotten between their worker's last word and its end, and each left a zombie. Here a shell of our own stays behind the worker, at a gate.
+TEST_F(HostTest, AWorkerThatIsForgottenBeforeItHasEndedIsReaped) {
+  const std::filesystem::path gate = dir_.path() / "gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  const io::UniqueFd gate_fd(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
+  const std::filesystem::path pid_file = dir_.path() / "pid";
+  const std::string name(rundir::kCookieVariable);
+  const auto script = dir_.write("worker", "#!/bin/sh\nexec env -u " + name + " sh -c 'echo $$ > " + pid_file.string() + "; " + name + "=$0 " +
+                                               worker_binary().string() + " \"$@\"; read line < " + gate.string() + "' \"$" + name + "\" \"$@\"\n");
+  ASSERT_EQ(::chmod(script.c_str(), 0700), 0);
+  HostLife life(dir_.path() / "state", [&](HostOptions& options) { options.worker = script; });
+  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  const pid_t shell = std::stoi(read_text(pid_file));
+  ASSERT_EQ(::kill(shell, 0), 0);
+  life.perform(ForgetRun{.run = kRun});
+  EXPECT_FALSE(life.holds());
+  ASSERT_EQ(::write(gate_fd.get(), "\n", 1), 1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (::kill(shell, 0) == 0 && std::chrono::steady_clock::now() < deadline) life.on_loop([] {});
+  EXPECT_EQ(::kill(shell, 0), -1) << "a zombie is left";
+}
+
 TEST_F(HostTest, HalfRemovedDirectoryOfACrashIsNotARun) {
   {
     HostLife life(dir_.path() / "state");

@@ -81,6 +81,11 @@ class HandAgent {
     *request.mutable_facts()->add_facts() = std::move(fact);
     stream_->Write(request);
   }
+  void pulse(v1::Pulse pulse) {
+    v1::ConnectRequest request;
+    *request.mutable_pulse() = std::move(pulse);
+    stream_->Write(request);
+  }
   // The next message that has orders; acknowledgements are passed over. Nothing: the stream ended.
   std::optional<v1::Orders> orders() {
     v1::ConnectResponse response;

@@ -10,6 +10,7 @@ namespace {
 using google::protobuf::util::MessageDifferencer;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 void add_unknown(google::protobuf::Message& message) { message.GetReflection()->MutableUnknownFields(&message)->AddVarint(100, 1); }
 bool has_unknown(google::protobuf::Message& message) {
@@ -156,6 +157,50 @@ TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cls, core::FailureClass::Launch);
   EXPECT_THAT(verdict->reason, HasSubstr("'${env:NOWHERE}' has no value"));
+}
+
+// A burst of short jobs: their nodes were told to forget the newest of them only, and kept the run directories of the others for ever. And none of them may
+// be ordered before its logs are welcome: they come as soon as it has started, and were refused.
+TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
+  for (std::size_t number = 0; number <= core::kForgetListMax; ++number) {
+    const std::string job = "job-" + std::to_string(number);
+    submit(command(job, 1));
+    ASSERT_TRUE(agent.order(job, v1::Order::kRun)) << job;
+    ASSERT_TRUE(controller_->collected->known(JobId(job)));
+    v1::Fact fact;
+    fact.set_job_id(job);
+    fact.set_attempt(1);
+    fact.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+    agent.say(fact);
+    fact.mutable_swept()->set_reason("never started");
+    agent.say(fact);
+    ASSERT_TRUE(agent.acknowledged());
+    ASSERT_EQ(decided(core::ReportLogsCollected{.job = JobId(job), .attempt = AttemptNo(1), .node = NodeName("n1")}), "");
+    ASSERT_TRUE(agent.order(job, v1::Order::kForget)) << job;
+  }
+  ASSERT_FALSE(seen([](const View& view) {
+    return std::ranges::any_of(core::desired(view.ledger, NodeName("n1")), [](const core::Assignment& one) { return one.job == JobId("job-0"); });
+  })) << "the list of what to forget has an end";
+  v1::Pulse pulse;
+  pulse.set_number(1);
+  for (const char* job : {"job-0", "job-3", "of-another-journal"}) {
+    v1::AttemptReading& reading = *pulse.add_readings();
+    reading.set_job_id(job);
+    reading.set_attempt(1);
+  }
+  agent.pulse(pulse);
+  const auto orders = agent.orders();
+  ASSERT_TRUE(orders);
+  std::set<std::string> forgotten;
+  for (const v1::Order& order : orders->orders()) {
+    EXPECT_TRUE(order.has_forget()) << order.DebugString();
+    forgotten.insert(order.job_id());
+  }
+  EXPECT_THAT(forgotten, Contains("job-0"));
+  EXPECT_THAT(forgotten, Contains("job-3"));
+  EXPECT_THAT(forgotten, Not(Contains("of-another-journal"))) << "what the ledger does not know is not judged";
 }
 
 // Of a journal from before the bound at submission.

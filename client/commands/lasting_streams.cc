@@ -1,0 +1,95 @@
+#include "client/commands/lasting_streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "common/rpc/backoff.h"
+
+namespace muster::client {
+namespace {
+
+// Worth another try: the controller is away or going down, or has too much to do.
+bool passing(const grpc::Status& status) {
+  constexpr std::array kCodes = {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED, grpc::StatusCode::RESOURCE_EXHAUSTED};
+  return std::ranges::find(kCodes, status.error_code()) != kCodes.end();
+}
+
+// Runs `read(call, heard)`, which tells how its stream ended, again and again with back-off until it ended for good. `heard()`: the controller is there.
+template <class Read>
+grpc::Status with_retries(const Session& session, CallGroup& calls, OnLoss loss, Read read) {
+  rpc::Backoff backoff(std::random_device{}());
+  bool told = false;
+  const auto heard = [&] {
+    backoff.reset();
+    told = false;
+  };
+  while (true) {
+    grpc::Status status;
+    {
+      grpc::ClientContext call;
+      session.prepare(call, std::nullopt);
+      const CallGroup::Member member(calls, call);
+      status = read(call, heard);
+    }
+    if (!passing(status) || loss == OnLoss::End || calls.cancelled()) return status;
+    if (loss == OnLoss::Notify && !std::exchange(told, true))
+      fmt::print(stderr, "muster: the controller at {} is away: waiting for it (Ctrl-C leaves)\n", session.where);
+    if (calls.wait_for(backoff.next())) return status;
+  }
+}
+
+}  // namespace
+
+grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequest request, OnLoss loss, const std::function<bool(v1::WatchResponse&)>& each) {
+  return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
+    const auto stream = session.jobs->Watch(&call, request);
+    v1::WatchResponse response;
+    while (stream->Read(&response)) {
+      heard();
+      if (response.has_event()) request.set_from_index(std::max(request.from_index(), response.event().index()));
+      if (each(response)) continue;
+      call.TryCancel();
+      stream->Finish();
+      return grpc::Status::OK;
+    }
+    return stream->Finish();
+  });
+}
+
+grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request, OnLoss loss,
+                       const std::function<void(v1::ReadLogsResponse&)>& each) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> seen;  // attempt and rank to the offset behind
+  return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
+    if (!seen.empty()) {
+      request.clear_tail_lines();                                  // the lines before the end are others by now
+      if (request.attempt() == 0) request.set_all_attempts(true);  // and so may the current attempt
+    }
+    const std::uint32_t first = seen.empty() ? 0 : seen.begin()->first.first;
+    const auto stream = session.jobs->ReadLogs(&call, request);
+    v1::ReadLogsResponse response;
+    while (stream->Read(&response)) {
+      heard();
+      if (response.attempt() < first) continue;
+      std::uint64_t& have = seen[{response.attempt(), response.rank()}];
+      const std::uint64_t end = response.offset() + response.data().size();
+      if (end <= have) continue;
+      if (response.offset() < have) {
+        response.mutable_data()->erase(0, have - response.offset());
+        response.set_offset(have);
+        response.clear_gap();  // told before
+      }
+      have = end;
+      each(response);
+    }
+    return stream->Finish();
+  });
+}
+
+}  // namespace muster::client
