@@ -21,7 +21,7 @@ struct Options {
   bool all_ranks = false;
 };
 
-void print_plan(const Context& context, const v1::PlanJobResponse& plan, const Options& options, const std::vector<std::uint32_t>& ranks) {
+void print_plan(const Context& context, const v1::PlanJobResponse& plan, const Options& options) {
   if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + plan.waits_for()));
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
@@ -29,13 +29,11 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const O
     table.rows.push_back({node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), held});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
-  const bool all = options.all_ranks || (!options.ranks.empty() && ranks.empty());
-  const std::vector<std::uint32_t> wanted = ranks.empty() ? std::vector<std::uint32_t>{0} : ranks;
-  for (const auto& rank : plan.ranks()) {
-    if (all || std::ranges::find(wanted, rank.rank()) != wanted.end()) fmt::print("\n{}", render::launch_text(rank, context.out));
-  }
-  if (!all && options.ranks.empty() && plan.ranks_size() > 1 && render::is_terminal(2)) {
-    fmt::print(stderr, "\nrank 0 of {} shown; --rank R or --all-ranks shows others\n", plan.ranks_size());
+  for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
+  std::uint32_t world = 0;
+  for (const auto& node : plan.nodes()) world += node.rank_count();
+  if (!options.all_ranks && options.ranks.empty() && world > 1 && render::is_terminal(2)) {
+    fmt::print(stderr, "\nrank 0 of {} shown; --rank R or --all-ranks shows others\n", world);
   }
 }
 
@@ -47,12 +45,16 @@ Result<int> plan(const Context& context, const Options& options) {
     if (!spec) return fail(std::move(spec.error()));
     v1::PlanJobRequest request;
     *request.mutable_spec() = std::move(*spec);
+    for (const auto rank : *ranks) request.add_ranks(rank);
+    // People see one rank unless they ask for more; programs get all of them.
+    const bool people = options.output == "table" || options.output == "wide";
+    if (people && options.ranks.empty() && !options.all_ranks) request.add_ranks(0);
     return ask(context, &Jobs::PlanJob, request);
   };
   return show_answer<v1::PlanJobResponse>(options.output, fetch,
                                           {.names = {},
                                            .document = [](const auto& answer, render::Format format) { return render::document(answer, "Plan", format); },
-                                           .people = [&](const auto& answer, bool) { print_plan(context, answer, options, *ranks); }});
+                                           .people = [&](const auto& answer, bool) { print_plan(context, answer, options); }});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace muster::spec {
 namespace {
 
 constexpr std::size_t kEnvCountMax = 4096, kLabelCountMax = 64;
+constexpr std::uint64_t kDevicesMost = 1U << 20U;  // of a job
 
 bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool alnum(char c) { return lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
@@ -195,6 +196,9 @@ class Completer {
     else if (resources.devices() == 0)
       resources.set_devices(spec_.launch().per() == v1::LAUNCH_PER_ONCE ? 1 : 8);
     if (resources.devices() > 1024) problem("resources.devices", fmt::format("{} is out of range ({})", resources.devices(), accepted("resources.devices")));
+    if (const std::uint64_t all = std::uint64_t{resources.nodes()} * std::max<std::uint64_t>(resources.devices(), seen.size());
+        resources.nodes() <= 65536 && resources.devices() <= 1024 && all > kDevicesMost)
+      problem("resources.nodes", fmt::format("with {} devices each these are {} devices, at most {} a job", all / resources.nodes(), all, kDevicesMost));
     if (resources.type().empty()) resources.set_type("auto");
     if (constexpr auto kTypes = std::to_array<std::string_view>({"auto", "cpu", "ascend", "nvidia"});
         std::ranges::find(kTypes, resources.type()) == kTypes.end())

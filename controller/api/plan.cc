@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <ranges>
+#include <set>
 
+#include "common/rpc/channel.h"
 #include "common/spec/parse.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/convert.h"
@@ -18,6 +21,8 @@ namespace muster::controller {
 namespace {
 
 constexpr std::size_t kUnknownNamed = 6;
+// Ranks that are planned at once: some 4 KiB each.
+constexpr std::size_t kPlanRanksMost = 16'384;
 
 void fill(v1::RankLaunch& shown, const engine::RankPlan& rank, const engine::LaunchRequest& request) {
   shown.set_rank(rank.rank);
@@ -68,6 +73,36 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   return nodes;
 }
 
+// What PlanJob answers for a placement, or why it cannot.
+Result<void> fill(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
+                  const std::string& cluster_out) {
+  engine::LaunchRequest launch = launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), cluster_out);
+  const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
+  const auto too_many = [&](std::string_view what) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("planning job '{}' of {} ranks: {}; ask for fewer of them (--rank)", job.spec.name(), launch.world_size(), what));
+  };
+  if (!wanted.empty() && *wanted.rbegin() >= launch.world_size())
+    return fail(ErrorCode::NotFound,
+                fmt::format("planning job '{}': it has no rank {}; there are ranks 0..{}", job.spec.name(), *wanted.rbegin(), launch.world_size() - 1));
+  const std::size_t last = wanted.empty() ? launch.world_size() : *wanted.rbegin() + std::size_t{1};
+  const std::size_t first = wanted.empty() ? 0 : std::size_t{*wanted.begin()};
+  if (last - first > kPlanRanksMost) return too_many(fmt::format("more than {} at once", kPlanRanksMost));
+  launch.only = engine::RankRange{.first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(last - first)};
+  const auto plan = engine::plan_launch(launch);
+  if (!plan) return fail(plan.error());
+  for (const core::PlacedNode& node : placed.nodes) *response.add_nodes() = to_v1(core::NodePart{.placed = node});
+  for (const engine::RankPlan& rank : plan->ranks) {
+    if (wanted.empty() || wanted.contains(rank.rank)) fill(*response.add_ranks(), rank, launch);
+  }
+  *response.mutable_spec() = job.spec;
+  if (response.ByteSizeLong() > rpc::kMessageBytesMax) {
+    response.Clear();
+    return too_many("more than a message holds");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
@@ -93,7 +128,7 @@ Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
 void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
   auto spec = complete_spec(request->spec());
   if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
-  const bool taken = edge.shell.read([&edge, reactor, response, spec = std::move(*spec)](const View& view) mutable {
+  const bool taken = edge.shell.read([&edge, reactor, request, response, spec = std::move(*spec)](const View& view) mutable {
     core::JobRecord job;
     job.id = JobId("plan");
     job.spec = std::move(spec);
@@ -105,15 +140,9 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
       placed.master_port = view.limits.port_first;
     }
     // A plan for thousands of ranks takes its time: not on the strand.
-    edge.work.post("plan", [&edge, reactor, response, job = std::move(job), placed = std::move(placed)] {
-      const engine::LaunchRequest launch =
-          launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), edge.cluster_out);
-      const auto plan = engine::plan_launch(launch);
-      if (!plan) return reactor->Finish(rpc::to_status(plan.error()));
-      for (const core::PlacedNode& node : placed.nodes) *response->add_nodes() = to_v1(core::NodePart{.placed = node});
-      for (const engine::RankPlan& rank : plan->ranks) fill(*response->add_ranks(), rank, launch);
-      *response->mutable_spec() = job.spec;
-      reactor->Finish(grpc::Status::OK);
+    edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job), placed = std::move(placed)] {
+      const auto filled = fill(*response, *request, job, placed, edge.cluster_out);
+      reactor->Finish(filled ? grpc::Status::OK : rpc::to_status(filled.error()));
     });
   });
   if (!taken) reactor->Finish(overloaded());

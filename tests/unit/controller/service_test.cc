@@ -130,6 +130,34 @@ TEST_F(Services, APlanIsShownEvenWithoutANode) {
   EXPECT_EQ(response.ranks(0).argv(0), "true");
 }
 
+// A spec of a few lines may ask for a million ranks: all of their environments at once took gigabytes.
+TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
+  v1::PlanJobRequest request;
+  *request.mutable_spec() = spec("one");
+  request.mutable_spec()->mutable_resources()->set_nodes(1024);
+  request.mutable_spec()->mutable_resources()->set_devices(1024);
+  v1::PlanJobResponse response;
+  const grpc::Status all = stub_->PlanJob(context().get(), request, &response);
+  EXPECT_EQ(all.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(all.error_message(), "planning job 'one' of 1048576 ranks: more than 16384 at once; ask for fewer of them (--rank)");
+  request.add_ranks(1'048'575);
+  const grpc::Status last = stub_->PlanJob(context().get(), request, &response);
+  ASSERT_TRUE(last.ok()) << last.error_message();
+  ASSERT_EQ(response.ranks_size(), 1);
+  EXPECT_EQ(response.ranks(0).rank(), 1'048'575);
+  EXPECT_EQ(response.ranks(0).node(), "node-1023");
+  request.set_ranks(0, 1'048'576);
+  const grpc::Status none = stub_->PlanJob(context().get(), request, &response);
+  EXPECT_EQ(none.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(none.error_message(), "planning job 'one': it has no rank 1048576; there are ranks 0..1048575");
+  request.clear_ranks();
+  request.mutable_spec()->mutable_resources()->set_nodes(1025);
+  const grpc::Status more = stub_->PlanJob(context().get(), request, &response);
+  EXPECT_EQ(more.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(more.error_message().find("resources.nodes: with 1024 devices each these are 1049600 devices, at most 1048576 a job"), std::string::npos)
+      << more.error_message();
+}
+
 class SlowWatcher : public ClusterTest {
  protected:
   SlowWatcher() : ClusterTest(16) {}
