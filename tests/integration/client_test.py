@@ -366,9 +366,11 @@ class Verbs(unittest.TestCase):
                 self.assertIn("is away: waiting for it", follower.stderr.readline())
             cluster.controller()
             gate.open(1)
-            texts = [follower.communicate(timeout=private.PATIENCE)[0] for follower in logs]
+            texts = [follower.stdout.read() for follower in logs]  # not communicate(): it passes over what readline() has read ahead
             self.assertEqual([(text.count("before"), text.count("after")) for text in texts], [(0, 1)] * 3)
-            indices = [first["index"]] + [json.loads(line)["index"] for line in events.communicate(timeout=private.PATIENCE)[0].splitlines()]
+            indices = [first["index"]] + [json.loads(line)["index"] for line in events.stdout.read().splitlines()]
+            for follower in [*logs, events]:
+                follower.communicate(timeout=private.PATIENCE)
             self.assertEqual([follower.returncode for follower in [*logs, events]], [0] * 4)
             whole = cluster.muster("events", "long", "-o", "jsonl", code=0).out.splitlines()
             self.assertEqual(indices, [json.loads(line)["index"] for line in whole])
