@@ -126,36 +126,42 @@ void Agent::turn() {
   reconcile_now();
 }
 
+// A want of descriptors passes; what is wrong with the order itself stays wrong.
+void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched) {
+  const BootTime now = options_.clock->now().boot;
+  if (watched.added || watched.add_again > now) return;
+  auto added = watch_->add(run, host_->directory(run), host_->order(run)->watching(), seen.ranks);
+  watched.added = added.has_value();
+  if (added) return;
+  const bool for_good = added.error().code == ErrorCode::InvalidArgument || added.error().code == ErrorCode::Unsupported;
+  watched.add_again = for_good ? BootTime::max() : now + kRetryAfter;
+  if (std::exchange(watched.refused, added.error().message) == added.error().message) return;
+  log::warn("watching the logs of run '" + name_of(run) + "': " + added.error().message + "; its progress is not seen" +
+            (for_good ? "" : ", trying again until it is"));
+}
+
 void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   WatchedRun& watched = watched_[run];
   const v1::NodeLaunch* order = host_->order(run);
   if (order == nullptr) return;  // nothing ever ran, or the record is damaged: there are no logs that could be named
-  if (!watched.added && !watched.refused) {
-    if (auto added = watch_->add(run, host_->directory(run), order->watching(), seen.ranks); !added) {
-      watched.refused = true;
-      log::warn("watching the logs of run '" + name_of(run) + "': " + added.error().message + "; its progress is not seen");
-    } else {
-      watched.added = true;
-    }
-  }
+  add_to_watch(run, seen, watched);
   const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty();
   const BootTime now = options_.clock->now().boot;
   for (const auto& [rank, exit] : seen.exits) {
-    if (const auto asked = watched.asked.find(rank); asked != watched.asked.end()) {
-      if (asked->second.until() <= now && watched.added && !host_->rank_end_known(run, rank)) asked->second.look(now, watch_->bytes_read(run));
-      continue;
-    }
     const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;
     const bool known = host_->rank_end_known(run, rank);
-    ExitWait& wait = watched.asked[rank];
-    if (!known && watched.added) {
-      if (failed) {
+    const auto [asked, first] = watched.asked.try_emplace(rank);
+    ExitWait& wait = asked->second;
+    if (!first) {
+      if (wait.until() <= now && watched.added && !known) wait.look(now, watch_->bytes_read(run));
+    } else if (!known && watched.add_again != BootTime::max()) {
+      if (failed && watched.added) {
         wait = ExitWait::at_most(now, kEvidenceBound);
-      } else if (success_wanted && !exit.stop_requested) {
+      } else if (!failed && success_wanted && !exit.stop_requested) {
         wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
       }
     }
-    if (watched.added) watch_->rank_ended(run, RankNo(rank), failed);
+    if (watched.added && watched.ended.insert(rank).second) watch_->rank_ended(run, RankNo(rank), failed);
   }
   if (seen.swept && watched.added && !watched.swept_told) {
     watched.swept_told = true;
@@ -217,11 +223,12 @@ void Agent::arm_evidence_timer() {
       if (!host_->rank_end_known(run, rank)) consider(wait.until());
     }
     consider(watched.swept_waits);
+    if (!watched.added && watched.add_again != BootTime::max()) consider(watched.add_again);
   }
   if (!next) return evidence_timer_.cancel();
   evidence_timer_.arm(*next - now, [this] {
     for (const auto& [run, watched] : watched_) {
-      if (!watched.asked.empty() || watched.swept_waits != BootTime{}) dirty_.insert(run);
+      if (!watched.asked.empty() || watched.swept_waits != BootTime{} || watched.add_again != BootTime{}) dirty_.insert(run);
     }
     turn();
   });

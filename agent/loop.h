@@ -54,8 +54,10 @@ class Agent {
 
  private:
   struct WatchedRun {
-    bool added = false;    // the watch took it
-    bool refused = false;  // it never will
+    bool added = false;             // the watch took it
+    BootTime add_again{};           // it did not: asked again then
+    std::string refused;            // why, said once a cause
+    std::set<std::uint32_t> ended;  // ranks whose end the watch was told
     bool swept_told = false;
     std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
     BootTime swept_waits{};                   // until then, for the last look at the checkpoints
@@ -68,6 +70,7 @@ class Agent {
   // What happened.
   void run_changed(const RunKey& run);
   void turn();
+  void add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched);
   void tell_watch(const RunKey& run, const RunSeen& seen);
   void last_look(const RunKey& run);
   void gather(const RunKey& run, const RunSeen& seen);
@@ -85,7 +88,7 @@ class Agent {
   void on_fact_ack(const v1::FactAck& ack);
   void on_pulse_ack(const v1::PulseAck& ack);
   void on_down();
-  bool on_refused(const Error& error);
+  bool on_refused(const Error& error, bool other_cluster);
   void pulse();
   void pulse_soon();
   void store_identity(bool now);

@@ -26,7 +26,7 @@ void Agent::start_link() {
                                               .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
                                               .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
                                               .on_down = [this] { on_down(); },
-                                              .on_refused = [this](const Error& error) { return on_refused(error); }});
+                                              .on_refused = [this](const Error& error, bool other_cluster) { return on_refused(error, other_cluster); }});
   link_->start();
 }
 
@@ -75,8 +75,8 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   const ClusterId cluster(welcome.cluster_id());
   const Epoch epoch(welcome.epoch());
   if (!identity_.cluster.empty() && identity_.cluster != cluster) {
-    return fail(ErrorCode::Conflict, "the controller is of cluster '" + cluster.str() + "', this agent belongs to cluster '" + identity_.cluster.str() +
-                                         "'; give the agent another state directory (--state-dir) to move it");
+    return fail(ErrorCode::NotAllowed, "the controller is of cluster '" + cluster.str() + "', this agent belongs to cluster '" + identity_.cluster.str() +
+                                           "'; give the agent another state directory (--state-dir) to move it");
   }
   if (epoch < identity_.highest_epoch) {
     return fail(ErrorCode::Conflict, "the controller is at epoch " + std::to_string(epoch.value) + ", this agent has seen epoch " +
@@ -124,12 +124,11 @@ void Agent::on_down() {
   log_hello_.reset();
 }
 
-bool Agent::on_refused(const Error& error) {
+bool Agent::on_refused(const Error& error, bool other_cluster) {
   // An agent that this controller has taken before is not given up for what a controller says today.
-  if (welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent) return false;
-  const bool other_cluster = error.message.find("belongs to cluster '" + identity_.cluster.str() + "'") != std::string::npos;
-  if (other_cluster) options_.on_permanent(error);
-  return other_cluster;
+  if (!other_cluster || welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent) return false;
+  options_.on_permanent(error);
+  return true;
 }
 
 void Agent::on_orders(v1::Orders orders) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "agent/core/utf8.h"
 #include "agent/probe/inventory.h"
 #include "common/rpc/endpoint_file.h"
 
@@ -75,6 +76,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                                                 "' is not a node name: letters, digits, '.', '_', '-', at most 63, the first a letter or digit; "
                                                 "give one with --name");
   }
+  if (!is_utf8(line.address)) return fail(ErrorCode::InvalidArgument, "reading the command line: --address '" + as_utf8(line.address) + "' is not UTF-8 text");
   for (const std::string& text : labels) {
     auto label = parse_label(text);
     if (!label) return fail(std::move(label).error());

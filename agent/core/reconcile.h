@@ -25,8 +25,8 @@ namespace muster::agent {
 using RunKey = std::pair<JobId, AttemptNo>;
 
 enum class WorkerState : std::uint8_t {
-  None,     // run directory without claim, and no worker spawned in this life of the agent
-  Spawned,  // spawned by this life of the agent, has not claimed yet
+  None,     // run directory without claim, and no worker on its way in this life of the agent
+  Spawned,  // on its way: this life of the agent prepares its start or has spawned it, and it has not claimed yet
   Alive,    // claimed; pid, start time and boot id match a living process
   Dead,     // claimed once; that process is gone
   Never,    // claimed by an agent to say "never start this"

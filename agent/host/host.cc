@@ -1,6 +1,7 @@
 #include "agent/host/host.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
 void Host::close() {
   if (!impl_ || impl_->closed) return;
   impl_->closed = true;
+  impl_->start_threads.close();
   impl_->look_timer.cancel();
   impl_->entries.clear();
   impl_->leaving.clear();
@@ -149,6 +151,7 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
     entry.worker_ready = std::make_unique<async::Readable>(loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
   }
   if (entry.lease_until == BootTime{}) adopt_lease(entry);
+  expect_obedience(run, entry);
   if (entry.over()) {
     entry.bell_ready.reset();
     entry.bell.reset();
@@ -186,6 +189,55 @@ void Host::Impl::overlay(Entry& entry) {
     entry.seen.swept = true;
     entry.seen.swept_reason = *entry.swept_in_memory;
     entry.seen.swept_at = entry.in_memory_at;
+  }
+}
+
+// When a living worker that has not done what it must is taken for frozen. Nothing: it has done it.
+std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
+  if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive || entry.view.worker() == nullptr) return std::nullopt;
+  const Duration grace = entry.view.launch() == nullptr ? kStopGraceUnknown
+                                                        : std::max(Duration::zero(), Duration(std::chrono::milliseconds(entry.view.launch()->stop_grace_ms())));
+  std::optional<BootTime> by;
+  const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
+  if (const auto written = entry.view.stop_written()) {
+    at_latest(*written + grace + options.worker_margin);
+  } else if (entry.lease_until != BootTime{}) {
+    // Whoever counts on the end of the lease waits for a stop's grace as well, and no longer.
+    at_latest(entry.lease_until + std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
+  }
+  if (entry.stop_signalled) at_latest(*entry.stop_signalled + grace + options.worker_margin);
+  return by;
+}
+
+// A time that has moved on (a lease is renewed every few seconds) is found when the timer rings.
+void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
+  const auto by = must_obey_by(entry);
+  if (!by) {
+    entry.obey_timer.reset();
+    return;
+  }
+  if (entry.obey_timer && entry.obey_look_at <= *by) return;
+  if (!entry.obey_timer) entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
+  entry.obey_look_at = *by;
+  entry.obey_timer->arm(*by - options.clock->now().boot, [this, run] { judge_obedience(run); });
+}
+
+void Host::Impl::judge_obedience(const RunKey& run) {
+  Entry* entry = find(run);
+  if (entry == nullptr) return;
+  entry->obey_timer.reset();
+  refresh(run, *entry, true);     // its last word may have come; arms the timer again when it has more time
+  if (entry->look_again) return;  // nothing is concluded from what cannot be read
+  const auto by = must_obey_by(*entry);
+  if (!by || *by > options.clock->now().boot) return;
+  entry->obey_timer.reset();
+  entry->worker_killed = true;  // its end is seen by its pidfd
+  trouble(fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with it (was it frozen by SIGSTOP?)", run.first.str(),
+                      run.second.value, entry->seen.worker_pid,
+                      entry->stop_signalled || entry->view.stop_written() ? "was told to stop and has not ended the run in time"
+                                                                          : "has not stopped its ranks at the end of the orphan grace"));
+  if (auto sent = entry->view.worker()->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) {
+    trouble(fmt::format("killing the worker of run '{}.{}': {}", run.first.str(), run.second.value, sent.error().message));
   }
 }
 
@@ -227,12 +279,18 @@ void Host::Impl::reap(Entry& entry) {
 
 rundir::v1::Mark Host::Impl::new_mark() const { return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id}); }
 
-// False: the disk did not take it. The caller keeps it in memory where that matters.
+// False: the disk did not take it, or nobody could read it again. The caller keeps it in memory where that matters.
 bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks) {
   const auto failed = [&](const Error& error) {
     trouble(fmt::format("writing what is known of run '{}.{}': {}; kept in memory", run.first.str(), run.second.value, error.message));
     return false;
   };
+  if (entry.view.marks_damaged()) {
+    if (!std::exchange(entry.marks_damage_told, true)) {
+      trouble(fmt::format("writing what is known of run '{}.{}': its mark file is damaged; kept in memory", run.first.str(), run.second.value));
+    }
+    return false;
+  }
   if (!entry.marks) {
     auto opened = rundir::MarkWriter::open(entry.view.layout().mark());
     if (!opened) return failed(opened.error());

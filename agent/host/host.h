@@ -4,6 +4,9 @@
 // Strand: every method and every callback on the loop it was opened with. No polling: a worker's exit record, claim or death wakes it. Only live runs without
 // a bell are looked at every kLookApart.
 // Promises: what seen() shows is on disk (or, when the disk refuses, in memory until it is: a refusal is never lost to a full disk in this life).
+// A start is prepared on a thread of its own, which may hang: its run is "spawned" meanwhile, and can be stopped.
+// A worker that does not obey is killed: one that was told to stop and has not said Swept by its grace and worker_margin more, or whose lease is over and that
+// has not written its stop. It is frozen, or as good as that; its ranks die with it, and the run is swept as after any death of a worker.
 // An action that the disk or the kernel refuses is told as trouble and is asked for again by the next reconcile().
 // Leaves to others: what to do (agent/core), what the logs say (agent/watch), telling the controller (agent/link).
 // Start: open() reads and watches, starts nothing. Stop: close(), before the loop stops; workers and ranks stay.
@@ -18,7 +21,7 @@
 #include <string>
 
 #include "agent/core/reconcile.h"
-#include "agent/host/start_checks.h"
+#include "agent/host/start_prepare.h"
 #include "common/async/loop.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -38,6 +41,8 @@ struct HostOptions {
   std::optional<std::filesystem::path> cgroup_base;  // runs get a group below it
   std::set<std::uint32_t> devices;
   std::uint64_t min_free_bytes = 256ULL << 20U;
+  Duration worker_margin = std::chrono::seconds(5);
+  std::function<StartPrepared(StartRequest)> prepare = prepare_start;  // on a thread of its own
   const Clock* clock = &system_clock();
 };
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 #include "agent/host/host_impl.h"
-#include "agent/host/run_dirs.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
 #include "common/process/spawn.h"
@@ -17,25 +17,6 @@ namespace {
 
 std::string name_of(const RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
 
-// What the job asked for is wrong wherever it starts; all else is this node's, or this moment's.
-v1::StartFailure failure_of(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::ResourceExhausted: return v1::START_FAILURE_DISK;
-    case ErrorCode::InvalidArgument:
-    case ErrorCode::NotAllowed:
-    case ErrorCode::NotFound:
-    case ErrorCode::Unsupported: return v1::START_FAILURE_LAUNCH;
-    case ErrorCode::Unsatisfiable:
-    case ErrorCode::Conflict:
-    case ErrorCode::Unreachable:
-    case ErrorCode::TimedOut:
-    case ErrorCode::DataLoss:
-    case ErrorCode::Io:
-    case ErrorCode::Internal: return v1::START_FAILURE_NODE;
-  }
-  return v1::START_FAILURE_NODE;
-}
-
 // Of a step that concerns nothing of the job's: whatever it met is the node's, or its disk's.
 Error of_node(Error error) {
   if (error.code != ErrorCode::ResourceExhausted) error.code = ErrorCode::Io;
@@ -44,15 +25,7 @@ Error of_node(Error error) {
 
 }  // namespace
 
-std::optional<Refusal> Host::Impl::check(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) const {
-  const NodeFacts node{.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes};
-  if (auto refusal = check_devices(order, node)) return refusal;
-  if (auto refusal = check_user(order, user, set_user)) return refusal;
-  if (auto refusal = check_room(order, node)) return refusal;
-  if (auto refusal = check_files(order)) return refusal;
-  return check_ports(order);
-}
-
+// Until the start is prepared the run looks like one whose worker was spawned and has not claimed it yet: a stop claims it first.
 void Host::Impl::act(const StartRun& start) {
   if (find(start.run) != nullptr) return;
   const rundir::RunLayout layout(options.layout.run(start.run.first, start.run.second));
@@ -64,42 +37,40 @@ void Host::Impl::act(const StartRun& start) {
     const Error error = of_node(std::move(made).error().in("making the run directory"));
     return refuse(start.run, entry, failure_of(error), error.message);
   }
-  UserEntry user;
-  bool set_user = false;
-  if (auto refusal = check(start.launch, user, set_user)) return refuse(start.run, entry, refusal->why, refusal->text);
-  if (auto spawned = prepare_and_spawn(start.run, entry, start.launch, user, set_user); !spawned) {
-    return refuse(start.run, entry, failure_of(spawned.error()), spawned.error().message);
-  }
+  entry.view.set_spawned(true);
   refresh(start.run, entry, true);
+  StartRequest request{.order = start.launch,
+                       .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes},
+                       .layout = layout,
+                       .context = {.run = start.run,
+                                   .node = options.node,
+                                   .boot = options.self.boot_id,
+                                   .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
+                                   .path = options.path}};
+  if (options.cgroup_base) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
+  start_threads.run([prepare = options.prepare, request = std::move(request)]() mutable { return prepare(std::move(request)); },
+                    [this, run = start.run](StartPrepared outcome) { prepared(run, std::move(outcome)); });
 }
 
-Result<void> Host::Impl::prepare_and_spawn(const RunKey& run, Entry& entry, const v1::NodeLaunch& order, const UserEntry& user, bool set_user) {
+void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
+  Entry* entry = find(run);
+  if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
+  if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text);
+  if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
+  refresh(run, *entry, true);
+}
+
+Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch) {
   const rundir::RunLayout& layout = entry.view.layout();
-  const UserEntry* owner = set_user ? &user : nullptr;
-  if (auto dirs = make_output_dirs(order, owner); !dirs) return dirs;
-  if (order.has_resume()) {
-    if (auto links = make_resume_links(order.resume(), owner); !links) return links;
-  }
-  LaunchContext context{.run = run,
-                        .node = options.node,
-                        .boot = options.self.boot_id,
-                        .cookie = rundir::cookie(options.cluster, run.first, run.second, options.node),
-                        .user = user,
-                        .set_user = set_user,
-                        .path = options.path,
-                        .layout = &layout};
-  if (options.cgroup_base) context.cgroup = (*options.cgroup_base / name_of(run)).string();
-  auto launch = make_launch(order, context);
-  if (!launch) return fail(std::move(launch).error());
   // The lease first: a worker without one takes itself for orphaned.
   if (!renew_lease(entry, true)) return fail(ErrorCode::Io, "writing the lease of the run directory");
-  if (auto written = rundir::write_launch(layout, *launch); !written) return fail(of_node(std::move(written).error()));
+  if (auto written = rundir::write_launch(layout, launch); !written) return fail(of_node(std::move(written).error()));
   // Here and not by the worker: the end of another run may be taking the base away. Without it the worker says so and goes on.
-  if (!context.cgroup.empty()) (void)process::make_run_group(context.cgroup);
+  if (!launch.cgroup().empty()) (void)process::make_run_group(launch.cgroup());
 
   process::SpawnRequest request{.path = options.worker.string(),
                                 .argv = {options.worker.string(), layout.root().string()},
-                                .env = {fmt::format("{}={}", rundir::kCookieVariable, context.cookie), "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+                                .env = {fmt::format("{}={}", rundir::kCookieVariable, launch.cookie()), "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
                                 .cwd = "/",
                                 .standard_out = {.path = layout.worker_log().string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600},
                                 .new_session = true};
@@ -107,7 +78,6 @@ Result<void> Host::Impl::prepare_and_spawn(const RunKey& run, Entry& entry, cons
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));
   entry.child = *pid;
   entry.fresh = false;
-  entry.view.set_spawned(true);
   auto child = process::Pidfd::open_child(*pid);
   if (!child) {
     // It runs, and its claim or its end will be seen by inotify all the same: not a reason to refuse a run that is starting.
@@ -167,7 +137,8 @@ void Host::Impl::act(const SignalStop& stop) {
     refresh(stop.run, *entry, true);
     return;
   }
-  entry->stop_signalled = true;
+  entry->stop_signalled = options.clock->now().boot;
+  expect_obedience(stop.run, *entry);
 }
 
 std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
@@ -184,7 +155,14 @@ void Host::Impl::act(const SweepRun& wanted) {
 
 // On an error nothing of it stays: it is asked for again later.
 void Host::Impl::begin_sweep(const RunKey& run, Entry& entry) {
-  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), entry.view.claimed_since());
+  const std::uint64_t since = entry.view.claimed_since();
+  std::optional<process::Family> family;
+  // In a group there is nobody to guess at.
+  if (const auto* launch = entry.view.launch(); launch != nullptr && (launch->cgroup().empty() || ::access(launch->cgroup().c_str(), F_OK) != 0)) {
+    family = process::Family{.leaders = {entry.view.leaders().begin(), entry.view.leaders().end()}, .since = since};
+    if (launch->set_user()) family->user = launch->uid();
+  }
+  auto sweep = process::CookieSweep::start(rundir::kCookieVariable, cookie_of(run, entry), since, std::move(family));
   if (!sweep) return trouble(fmt::format("sweeping run '{}': {}", name_of(run), sweep.error().message));
   entry.sweep = std::move(*sweep);
   entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", entry.sweep->fd(), [this, run] { step_sweep(run); });
@@ -211,6 +189,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
     entry->sweep.reset();
     return;  // asked again later
   }
+  tell_what_blocks(run, *entry);
   if (*progress != process::CookieSweep::Progress::Done) return;
   if (group) {
     auto empty = group->empty();
@@ -220,6 +199,16 @@ void Host::Impl::step_sweep(const RunKey& run) {
   entry->sweep_ready.reset();
   entry->sweep.reset();
   mark_swept(run, *entry, entry->sweep_reason, killed);
+}
+
+void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
+  std::string pids;
+  for (const pid_t pid : entry.sweep->waits_for()) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
+  if (pids.empty() || std::exchange(entry.blocked_told, pids) == pids) return;
+  trouble(
+      fmt::format("sweeping run '{}': whether it has left process {} cannot be told: of this user, started after the run, and closed to us (not dumpable); "
+                  "the run is swept when it has ended; kill it if it is the job's",
+                  name_of(run), pids));
 }
 
 // Processes without the cookie die in the group a moment after the kill: its events file says when it is empty.

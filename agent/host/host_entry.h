@@ -28,10 +28,15 @@ struct Host::Entry {
   BootTime lease_until{};
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
   bool fresh = false;                         // made by this life, nothing was spawned for it
-  bool damage_told = false;
-  bool look_again = false;      // it could not be read, or not be told whether its worker lives
-  bool unread_told = false;     // once, until it works again
-  bool stop_signalled = false;  // by this life of the agent
+  bool damage_told = false;                   // of its events
+  bool marks_damage_told = false;
+  bool look_again = false;                 // it could not be read, or not be told whether its worker lives
+  bool unread_told = false;                // once, until it works again
+  std::optional<BootTime> stop_signalled;  // by this life of the agent
+  std::unique_ptr<async::Timer> obey_timer;
+  BootTime obey_look_at{};  // when it rings
+  bool worker_killed = false;
+  std::string blocked_told;  // why a sweep waits, said once a cause
 
   pid_t child = 0;  // the worker, while it is ours to reap
   std::optional<process::Pidfd> child_fd;

@@ -16,6 +16,8 @@ namespace muster::agent {
 
 inline constexpr Duration kOrphanGraceDefault = std::chrono::minutes(30);
 
+inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);  // of a worker whose launch record cannot be read
+
 inline constexpr const char* kGonePrefix = ".gone-";
 
 struct Host::Impl {
@@ -24,6 +26,7 @@ struct Host::Impl {
         options(std::move(given)),
         callbacks(std::move(hooks)),
         heard(options.clock->now().boot),
+        start_threads(owner),
         disposal("agent-disposal"),
         look_timer(owner, "look at runs") {}
   ~Impl() { disposal.stop(); }
@@ -35,12 +38,13 @@ struct Host::Impl {
   void act(const MarkSwept& mark);
   void act(const ForgetRun& forget);
 
-  Result<void> prepare_and_spawn(const RunKey& run, Entry& entry, const v1::NodeLaunch& order, const UserEntry& user, bool set_user);
-  std::optional<Refusal> check(const v1::NodeLaunch& order, UserEntry& user, bool& set_user) const;
+  void prepared(const RunKey& run, StartPrepared outcome);
+  Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
   void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text);
   void mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed);
   void begin_sweep(const RunKey& run, Entry& entry);
   void step_sweep(const RunKey& run);
+  void tell_what_blocks(const RunKey& run, Entry& entry) const;
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
   [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
 
@@ -52,6 +56,9 @@ struct Host::Impl {
   void unread(const RunKey& run, Entry& entry, const Error& error);
   void refresh(const RunKey& run, Entry& entry, bool tell);
   static void overlay(Entry& entry);
+  [[nodiscard]] std::optional<BootTime> must_obey_by(const Entry& entry) const;
+  void expect_obedience(const RunKey& run, Entry& entry);
+  void judge_obedience(const RunKey& run);
   void worker_ended(const RunKey& run);
   void child_ended(const RunKey& run);
   static void reap(Entry& entry);
@@ -73,6 +80,7 @@ struct Host::Impl {
   std::map<RunKey, RunSeen> all_seen;
   std::map<RunKey, std::unique_ptr<Entry>> entries;
   std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers not reaped yet
+  StartThreads start_threads;
   async::Loop disposal;  // removing gigabytes of logs takes a while
   async::Timer look_timer;
   bool looking = false;    // it is armed

@@ -1,32 +1,21 @@
 #include "agent/host/run_view.h"
 
-#include <google/protobuf/stubs/common.h>
-
-#include <algorithm>
-
 namespace muster::agent {
 namespace {
 
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
-// A path may hold any bytes, a message that travels only UTF-8: with anything else in it the whole stream would break.
-std::string sendable(std::string text) {
-  if (google::protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()))) return text;
-  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
-  return text;
-}
-
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
   v1::NodeResolved resolved;
   for (const std::string& variable : launch.env()) {
     const auto asked = order.env().find(variable.substr(0, variable.find('=')));
-    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(sendable(variable));
+    if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(variable);
   }
   bool alike = true;
   for (const auto& rank : launch.ranks()) {
-    resolved.add_programs(rank.argv_size() > 0 ? sendable(rank.argv(0)) : "");
+    resolved.add_programs(rank.argv_size() > 0 ? rank.argv(0) : "");
     alike = alike && resolved.programs(0) == resolved.programs(resolved.programs_size() - 1);
   }
   if (alike && resolved.programs_size() > 1) resolved.mutable_programs()->DeleteSubrange(1, resolved.programs_size() - 1);
@@ -132,7 +121,12 @@ void RunView::judge_worker() {
 void RunView::fold(const Event& event) {
   const WallTime at = rundir::wall_time(event);
   switch (event.what_case()) {
-    case Event::kRankStarted: seen_.pids[event.rank_started().rank()] = event.rank_started().pid(); break;
+    case Event::kRankStarted: {
+      const auto& started = event.rank_started();
+      seen_.pids[started.rank()] = started.pid();
+      leaders_.push_back({.pid = static_cast<pid_t>(started.pid()), .start_time = started.start_time()});
+      break;
+    }
     case Event::kStarted:
       seen_.started = true;
       seen_.started_at = at;
@@ -160,6 +154,7 @@ void RunView::fold(const Event& event) {
     }
     case Event::kStopRequested:
       seen_.stop_requested = true;
+      if (!stop_written_) stop_written_ = BootTime(Duration(event.boot_ns()));
       if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED) stop_why_ = event.stop_requested().why();
       break;
     case Event::kSwept:

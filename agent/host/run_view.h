@@ -30,6 +30,11 @@ class RunView {
   // Start time of the worker that claimed it on this boot: nobody older carries the run's cookie. 0: none is known.
   [[nodiscard]] std::uint64_t claimed_since() const { return claim_ && claim_->boot_id() == own_boot_.str() ? claim_->start_time() : 0; }
   [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
+  [[nodiscard]] bool marks_damaged() const { return marks_.damaged(); }  // what is appended now is never read again
+  // When the worker wrote that it stops its ranks.
+  [[nodiscard]] std::optional<BootTime> stop_written() const { return stop_written_; }
+  // Of the ranks that it forked: each leads a session of its own.
+  [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }  // its evidence is in the mark file
 
   // This life of the agent has spawned a worker for it, or has seen that one gone.
@@ -59,6 +64,8 @@ class RunView {
     bool success_seen = false;
   };
   std::map<std::uint32_t, RankEnd> ends_;
+  std::vector<process::ProcessId> leaders_;
+  std::optional<BootTime> stop_written_;
   rundir::v1::StopRequested::Why stop_why_ = rundir::v1::StopRequested::WHY_UNSPECIFIED;
   RunSeen seen_;
 };

@@ -1,5 +1,7 @@
 #include "agent/link/control_stream.h"
 
+#include "agent/link/sendable.h"
+
 namespace muster::agent {
 
 std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers) {
@@ -20,6 +22,7 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
 
 void ControlStream::send(v1::ConnectRequest request, bool behind_pulse) {
   if (ended_) return;
+  make_sendable(request);
   if (behind_pulse && pulse_) {
     queue_.push_back(std::move(*pulse_));
     pulse_.reset();
@@ -30,6 +33,7 @@ void ControlStream::send(v1::ConnectRequest request, bool behind_pulse) {
 
 void ControlStream::send_pulse(v1::ConnectRequest pulse) {
   if (ended_) return;
+  make_sendable(pulse);
   pulse_ = std::move(pulse);
   write_next();
 }

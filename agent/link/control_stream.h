@@ -27,6 +27,7 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   // Nothing: the gate is closed.
   static std::shared_ptr<ControlStream> open(async::Loop& loop, async::Gate& gate, const rpc::Endpoint& endpoint, Handlers handlers);
 
+  // What is sent goes through make_sendable() first.
   // In order. Nothing is lost but with the stream. `behind_pulse`: a pulse that waits goes before it; else it overtakes that one.
   void send(v1::ConnectRequest request, bool behind_pulse = false);
   // Latest wins: a pulse that waits behind a slow stream is replaced.

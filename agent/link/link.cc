@@ -96,7 +96,7 @@ void Link::on_message(v1::ConnectResponse message) {
         welcomed_ = false;
         refused_by_us_ = true;
         stream_->close();
-        refused(taken.error());
+        refused(taken.error(), taken.error().code == ErrorCode::NotAllowed);
         return;
       }
       hello_timer_.cancel();
@@ -126,7 +126,7 @@ void Link::on_done(const grpc::Status& status) {
   if (was_up && handlers_.on_down) handlers_.on_down();
   if (refused_by_us_) return;  // said, and armed, by refused()
   if (!was_up && is_refusal(status.error_code())) {
-    refused(rpc::to_error(status));
+    refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
   std::string why = hello_timed_out_ ? "no answer to Hello" : status.ok() ? "the controller ended the stream" : status.error_message();
@@ -140,8 +140,8 @@ void Link::on_done(const grpc::Status& status) {
   try_again(backoff_.next());
 }
 
-void Link::refused(const Error& error) {
-  const bool for_good = handlers_.on_refused && handlers_.on_refused(error);
+void Link::refused(const Error& error, bool other_cluster) {
+  const bool for_good = handlers_.on_refused && handlers_.on_refused(error, other_cluster);
   const std::string next =
       for_good ? "" : "; trying again every " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) + " s";
   if (said_ != error.message) log::error("refused: " + error.message + next);

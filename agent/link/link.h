@@ -34,14 +34,15 @@ struct LinkOptions {
 
 struct LinkHandlers {
   std::function<v1::Hello()> hello;
-  // An error is this agent's refusal of the controller: said once, the stream is closed. `hello_sent` is from before the Hello went out.
+  // An error is this agent's refusal of the controller (NotAllowed: it is another cluster's): said once, the stream is closed. `hello_sent` is from before the
+  // Hello went out.
   std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
   std::function<void(v1::Orders)> on_orders;
   std::function<void(const v1::FactAck&)> on_fact_ack;
   std::function<void(const v1::PulseAck&)> on_pulse_ack;
   std::function<void()> on_down;  // after a Welcome only
-  // Either side refused; true: do not try again (the handler ends the agent).
-  std::function<bool(const Error&)> on_refused;
+  // Either side refused, because they are of two clusters or for another reason; true: do not try again (the handler ends the agent).
+  std::function<bool(const Error&, bool other_cluster)> on_refused;
 };
 
 class Link {
@@ -67,7 +68,7 @@ class Link {
   void try_again(Duration after);
   void on_message(v1::ConnectResponse message);
   void on_done(const grpc::Status& status);
-  void refused(const Error& error);
+  void refused(const Error& error, bool other_cluster);
 
   async::Loop& loop_;
   LinkOptions options_;

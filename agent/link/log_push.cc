@@ -5,8 +5,10 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
+#include "agent/link/sendable.h"
 #include "common/rpc/backoff.h"
 #include "muster/v1/agent_service.grpc.pb.h"
 
@@ -23,6 +25,11 @@ void name_it(const LogName& name, Message& message) {
   message.set_job_id(name.run.first.str());
   message.set_attempt(name.run.second.value);
   message.set_rank(name.rank.value);
+}
+
+bool write(Stream& stream, v1::PushLogsRequest& request) {
+  make_sendable(request);
+  return stream.Write(request);
 }
 
 class StreamPush final : public LogPush {
@@ -53,6 +60,7 @@ class StreamPush final : public LogPush {
   bool pump(Stream& stream);
   // One turn of one log: sends at most a chunk. Nothing: the stream is broken. False: it had nothing to send.
   std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log);
+  void drop_all_but(const std::vector<LogStatus>& logs);
   void trouble(const std::string& text);
 
   const LogPushOptions options_;
@@ -123,7 +131,7 @@ std::optional<bool> StreamPush::serve() {
   std::thread listener([&] { listen(*stream); });
   v1::PushLogsRequest request;
   *request.mutable_hello() = *hello;
-  if (stream->Write(request)) {
+  if (write(*stream, request)) {
     while (pump(*stream)) {
     }
   }
@@ -181,13 +189,14 @@ bool StreamPush::pump(Stream& stream) {
   }
   for (bool sent_any = true; sent_any;) {
     sent_any = false;
-    for (const LogStatus& status : source_.logs()) {
+    const std::vector<LogStatus> logs = source_.logs();
+    for (const LogStatus& status : logs) {
       Log* log = nullptr;
       {
         const std::scoped_lock lock(mutex_);
         if (stopping_ || broken_) return false;
         const auto [at, made] = logs_.try_emplace(status.name);
-        log = &at->second;  // only this thread adds, nobody removes while the stream lives
+        log = &at->second;  // this thread alone adds and removes
         if (!made) {
           if (log->state != Log::State::Open || unacked_ >= options_.window) continue;
           if (log->idle && log->tried == status.end && log->segment == status.version && !status.ended) continue;
@@ -198,7 +207,7 @@ bool StreamPush::pump(Stream& stream) {
       if (!log) {
         v1::PushLogsRequest request;
         name_it(status.name, *request.mutable_open());
-        if (!stream.Write(request)) return false;
+        if (!write(stream, request)) return false;
         continue;
       }
       for (int turns = status.failed ? kFailedTurns : 1; turns > 0; --turns) {
@@ -208,8 +217,23 @@ bool StreamPush::pump(Stream& stream) {
         sent_any = true;
       }
     }
+    drop_all_but(logs);
   }
   return true;
+}
+
+// A stream lives for months and a log for a job: those that the source is done with go.
+void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
+  const std::scoped_lock lock(mutex_);
+  if (logs_.size() == logs.size()) return;
+  std::set<LogName> named;
+  for (const LogStatus& status : logs) named.insert(status.name);
+  std::erase_if(logs_, [&](const auto& one) {
+    const auto& [name, log] = one;
+    if (named.contains(name)) return false;
+    unacked_ -= std::min(unacked_, log.sent - log.have);
+    return true;
+  });
 }
 
 std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log) {
@@ -249,7 +273,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
       unacked_ += next - log.sent;
       log.sent = next;
     }
-    if (!stream.Write(request)) return std::nullopt;
+    if (!write(stream, request)) return std::nullopt;
     troubled_ = false;
     if (!final) {
       const std::scoped_lock lock(mutex_);
@@ -263,7 +287,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     const std::scoped_lock lock(mutex_);
     log.state = Log::State::Ended;
   }
-  if (!stream.Write(request)) return std::nullopt;
+  if (!write(stream, request)) return std::nullopt;
   return false;
 }
 

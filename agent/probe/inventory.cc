@@ -1,5 +1,6 @@
 #include "agent/probe/inventory.h"
 
+#include <google/protobuf/stubs/common.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ Result<std::pair<std::string, std::string>> parse_label(const std::string& text)
   if (!std::ranges::all_of(key, [](char c) { return alnum(c) || c == '.' || c == '_' || c == '/' || c == '-'; })) {
     return refuse("a key holds letters, digits and any of . _ / -");
   }
+  if (!google::protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()))) return refuse("it is not UTF-8 text");
   if (value.size() > 255 || !std::ranges::all_of(value, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; })) {
     return refuse("a value has at most 255 printable bytes");
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "agent/core/utf8.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
@@ -40,7 +41,7 @@ std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) cons
   if (!open) return entries;
   while (const dirent* found = ::readdir(open)) {
     const std::string_view name = found->d_name;
-    if (name == "." || name == "..") continue;
+    if (name == "." || name == ".." || !is_utf8(name)) continue;
     struct stat now{};
     if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) continue;
     entries.push_back({std::string(name), S_ISDIR(now.st_mode), S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0});

@@ -8,6 +8,7 @@ namespace muster::agent {
 class DiskView : public engine::FileView {
  public:
   static constexpr std::size_t kReadMost = 1 << 20;  // of a head or a tail, whatever is asked
+  // Without names that are not UTF-8: nobody could be told of them, nor be ordered to resume from them.
   [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override;
   [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override;
   [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override;

@@ -12,24 +12,31 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "common/io/file.h"
 
 namespace muster::process {
 namespace {
 
 constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr long kLookAgainNs = 1'000'000;             // an exec takes less; a longer one is met by the next look
+constexpr long kClosedAgainNs = 250'000'000;         // what is closed to us may be for long
 
-enum class Look : std::uint8_t { Carries, Clean, Empty, Unknown };
+enum class Look : std::uint8_t { Carries, Clean, Empty, Closed, Unknown };
 
-// Gone, or not ours to look into (another user's). Anything else, such as a process that has no descriptor left for the look, says nothing of who carries
-// what, and must never be taken for clean.
-bool gone_or_foreign(int error) { return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM; }
+// Of one whose environment could not be read. Any other error, such as having no descriptor left for the look, says nothing of who carries what, and must never
+// be taken for clean.
+Look without_environment(int error) {
+  if (error == ENOENT || error == ESRCH) return Look::Clean;
+  return error == EACCES || error == EPERM ? Look::Closed : Look::Unknown;
+}
 
 // Whether "\0NAME=value\0" is in the environment; Unknown: `error` says why. `room` is reused from process to process.
 Look look_at(int proc, const char* pid, std::string_view wanted, std::string& room, int& error) {
   const auto without = [&error](int number) {
     error = number;
-    return gone_or_foreign(number) ? Look::Clean : Look::Unknown;
+    return without_environment(number);
   };
   char path[sizeof(dirent::d_name) + 16];
   std::snprintf(path, sizeof path, "%s/environ", pid);
@@ -63,15 +70,57 @@ bool in_between(const ProcStat& stat) {
   return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' && !started_with_none;
 }
 
+// The real user. Its /proc directory belongs to root when it is not dumpable. Nothing: it is gone, or could not be looked at.
+std::optional<uid_t> user_of(pid_t pid) {
+  const auto status = io::read_file("/proc/" + std::to_string(pid) + "/status", 65536);
+  const auto at = status ? status->find("\nUid:") : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  return static_cast<uid_t>(std::strtoul(status->c_str() + at + 5, nullptr, 10));
+}
+
+// Ourselves and above: where orphans of the run come to, besides process 1. A reaper of theirs is above whoever started the run.
+std::set<pid_t> own_line() {
+  std::set<pid_t> line{0, 1};
+  for (pid_t pid = ::getpid(); line.insert(pid).second;) {
+    const auto stat = read_stat(pid);
+    if (!stat) break;
+    pid = stat->parent;
+  }
+  return line;
+}
+
+bool in_session_of(const Family& family, const ProcStat& stat) {
+  const auto leader = family.leaders.lower_bound({.pid = stat.session, .start_time = 0});
+  if (leader == family.leaders.end() || leader->pid != stat.session) return false;
+  // A session keeps its number to itself as long as it has a member; the number of an empty one may be anybody's.
+  const auto now = identify(stat.session);
+  return !now || family.leaders.contains(*now);
+}
+
+enum class Kin : std::uint8_t { Family, Stranger, Unknown };
+
+Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
+  if (family.since == 0) return Kin::Stranger;
+  for (;;) {
+    if (stat.start_time < family.since) return Kin::Stranger;
+    if (in_session_of(family, stat)) return Kin::Family;
+    if (line.contains(stat.parent)) return Kin::Unknown;
+    auto above = read_stat(stat.parent);
+    if (!above) return Kin::Unknown;  // gone meanwhile: it has another parent by the next look
+    stat = *above;
+  }
+}
+
 }  // namespace
 
-Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since) {
+Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since, const Family* family) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return fail_errno("opening '/proc'", errno);
   const std::string wanted = std::string(name) + "=" + std::string(value);
   std::string room(16384, '\0');
   CookieScan scan;
   const pid_t own = ::getpid();
+  std::optional<std::set<pid_t>> line;  // made when it is needed: rarely
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(proc.get());
@@ -80,7 +129,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
     int error = 0;
     const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room, error);
-    if (look == Look::Clean) continue;
+    if (look == Look::Clean || (look == Look::Closed && family == nullptr)) continue;
     const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     if (pid == own) continue;
     const auto stat = read_stat(pid);
@@ -90,7 +139,16 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       if (!in_between(*stat) || stat->start_time < since) continue;
       return fail_errno(std::string("looking into process ") + entry->d_name, error);
     }
-    if (look == Look::Carries) {
+    if (look == Look::Closed) {
+      if (stat->state == 'Z' || stat->state == 'X') continue;
+      const auto user = user_of(pid);
+      if (!user) ++scan.unsettled;
+      if (!user || *user != family->user) continue;
+      if (!line) line = own_line();
+      const Kin kin = kin_of(*family, *line, *stat);
+      if (kin == Kin::Family) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+      if (kin == Kin::Unknown) scan.closed.push_back(pid);
+    } else if (look == Look::Carries) {
       if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
     } else if (in_between(*stat) && stat->start_time >= since) {
       ++scan.unsettled;
@@ -99,13 +157,13 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
   return scan;
 }
 
-Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since) {
+Result<CookieSweep> CookieSweep::start(std::string name, std::string value, std::uint64_t since, std::optional<Family> family) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting a sweep", errno);
   epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0) return fail_errno("starting a sweep", errno);
-  return CookieSweep(std::move(name), std::move(value), since, std::move(epoll), std::move(timer));
+  return CookieSweep(std::move(name), std::move(value), since, std::move(family), std::move(epoll), std::move(timer));
 }
 
 Result<CookieSweep::Progress> CookieSweep::step() {
@@ -116,11 +174,14 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     return ::poll(&poll, 1, 0) == 1;
   });
   for (int clean = 0; clean < 2;) {
-    auto scan = scan_cookie(name_, value_, since_);
+    auto scan = scan_cookie(name_, value_, since_, family_ ? &*family_ : nullptr);
     if (!scan) return fail(std::move(scan.error()));
+    closed_ = std::move(scan->closed);
     bool fresh = false;
     for (const auto& process : scan->found) {
       if (killed_.contains(process)) continue;  // dies, and is waited for
+      // What left its session with it and is closed to us goes by that session.
+      if (family_) family_->leaders.insert(process);
       auto pidfd = Pidfd::open(process);
       if (!pidfd && pidfd.error().code == ErrorCode::NotFound) continue;  // gone by itself
       if (!pidfd) return fail(std::move(pidfd.error()));
@@ -135,9 +196,10 @@ Result<CookieSweep::Progress> CookieSweep::step() {
       clean = 0;  // what it may have forked meanwhile is met by the next look
       continue;
     }
-    if (!scan->found.empty() || !waiting_.empty() || scan->unsettled > 0) {
+    if (!scan->found.empty() || !waiting_.empty() || scan->unsettled > 0 || !closed_.empty()) {
       if (scan->unsettled > 0 || waiting_.empty()) {
-        const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kLookAgainNs}};
+        const bool soon = scan->unsettled > 0 || !scan->found.empty();
+        const itimerspec again{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = soon ? kLookAgainNs : kClosedAgainNs}};
         ::timerfd_settime(timer_.get(), 0, &again, nullptr);
       }
       return Progress::Waiting;

@@ -3,10 +3,15 @@
 // A process between fork and exec has its parent's, so it is found too. One in the middle of its exec has none for a moment:
 // that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors, a look that could not be
 // had (no descriptors, no memory) is one: nothing is known then.
-// Cannot see: a process that emptied its own environment (the worker finds those as its descendants), or one of another user when we are not root.
+// Cannot see: a process that emptied its own environment (the worker finds those as its descendants), or one of another user when we are not root. One of our
+// own user may close its environment to us (PR_SET_DUMPABLE, a set-user-id program): see Family.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,13 +23,23 @@
 
 namespace muster::process {
 
+// How a process is judged whose environment is closed to us though its user is the run's. In a session of the family, or with a parent in one: it is of the
+// run. With a parent who takes in no orphans of ours, or older than the run: it is a stranger. Else it is not known. Without a family nobody is judged: for a
+// caller to whom every such process is a stranger (the worker, once it has no descendants).
+struct Family {
+  uid_t user = ::getuid();      // whose the run's processes are
+  std::set<ProcessId> leaders;  // of sessions: the ranks, and every carrier that is found
+  std::uint64_t since = 0;      // start time of the run's first process; 0: not known, and all are strangers
+};
+
 struct CookieScan {
   std::vector<ProcessId> found;  // living; the caller itself and zombies are not among them
   std::uint32_t unsettled = 0;   // in the middle of an exec: look again
+  std::vector<pid_t> closed;     // of the run's user, not to be looked into, and maybe of the run
 };
 // Processes with NAME=value, the whole value. `since`: start time (ProcessId) of the process that gave the cookie out, if known: what is older
 // cannot carry it, so that a stranger who hangs in his exit does not keep us waiting.
-Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since = 0);
+Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, std::uint64_t since = 0, const Family* family = nullptr);
 
 // Kills them all, until two successive scans find none. For a loop that may not block: step(), then wait until fd() is readable
 // (epoll, asio), step() again, until Done. Owned by one strand. Never gives up by itself: a process in uninterruptible sleep keeps it waiting,
@@ -33,17 +48,21 @@ class CookieSweep {
  public:
   enum class Progress : std::uint8_t { Waiting, Done };
 
-  static Result<CookieSweep> start(std::string name, std::string value, std::uint64_t since = 0);
+  static Result<CookieSweep> start(std::string name, std::string value, std::uint64_t since = 0, std::optional<Family> family = std::nullopt);
   Result<Progress> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
+  // Processes that it waits for without having killed them: whether they are of the run is not known.
+  [[nodiscard]] const std::vector<pid_t>& waits_for() const { return closed_; }
   [[nodiscard]] std::uint32_t killed() const { return static_cast<std::uint32_t>(killed_.size()); }
 
  private:
-  CookieSweep(std::string name, std::string value, std::uint64_t since, io::UniqueFd epoll, io::UniqueFd timer)
-      : name_(std::move(name)), value_(std::move(value)), since_(since), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
+  CookieSweep(std::string name, std::string value, std::uint64_t since, std::optional<Family> family, io::UniqueFd epoll, io::UniqueFd timer)
+      : name_(std::move(name)), value_(std::move(value)), since_(since), family_(std::move(family)), epoll_(std::move(epoll)), timer_(std::move(timer)) {}
   std::string name_;
   std::string value_;
   std::uint64_t since_;
+  std::optional<Family> family_;
+  std::vector<pid_t> closed_;
   io::UniqueFd epoll_;  // holds timer_ and a pidfd for each process that was killed and has not gone yet
   io::UniqueFd timer_;
   std::vector<io::UniqueFd> waiting_;

@@ -120,6 +120,23 @@ class Python(unittest.TestCase):
             self.assertIn("executing 'python2.3': there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
 
 
+class Frozen(unittest.TestCase):
+    def test_a_job_whose_worker_is_frozen_can_be_cancelled(self):
+        """SIGTERM waited in the queue of a worker that was stopped by SIGSTOP, and its ranks ran for ever."""
+        with Private() as cluster, cluster.gate() as gate:
+            cluster.controller()
+            agent = cluster.agent("n0")
+            name = cluster.submit(job("frozen", f"read line < {gate.path}", "recovery: {stop_grace: 1s}"))
+            cluster.wait_event(lambda event: event["type"] == "node-started", name)
+            workers = [pid for pid, command in private.processes_of(cluster.dir) if "muster-worker" in command]
+            self.assertEqual(len(workers), 1)
+            os.kill(workers[0], signal.SIGSTOP)
+            cluster.muster("cancel", name, code=0)
+            cluster.muster("wait", name, "--timeout", "60s", code=3)
+            self.assertIn("it is killed, its ranks with it", agent.said())
+            self.assertEqual([command for _, command in private.processes_of(cluster.dir) if gate.path in command], [])
+
+
 class Record(unittest.TestCase):
     def test_env_shows_what_the_rank_really_got(self):
         """`muster env` showed the plan: no HOME, no PATH, no cookie, and a name where the node had found a program."""
@@ -176,6 +193,18 @@ class Record(unittest.TestCase):
             name = cluster.submit("name: odd\nengine: command\nlaunch: {run: \"true\"}\nresources: {devices: 1, type: cpu}\n")
             cluster.muster("wait", name, "--timeout", "60s", code=0)
             self.assertIn("/opt/?", cluster.muster("env", name, "--rank", "0", code=0).out)
+
+    def test_a_directory_in_a_save_directory_may_have_any_name(self):
+        """One that is not UTF-8 was in every pulse: no fact of the node was ever heard again."""
+        with Private() as cluster:
+            cluster.controller()
+            cluster.agent("n0")
+            odd = "mkdir -p \"$MUSTER_SAVE_DIR/iter_0000001/mp_rank_$(printf '\\377')\""
+            spec = (f"name: odd\nengine: torch\nlaunch: {{run: [sh, -c, {json.dumps(odd + '; exit 3')}]}}\nresources: {{devices: 1, type: cpu}}\n"
+                    "recovery: {max_restarts: 0}\n")  # fmt: skip
+            done = cluster.muster("run", "-q", cluster.spec(spec), "--timeout", "60s")
+            self.assertEqual(done.code, 1, done)
+            cluster.trivial()
 
 
 @unittest.skipUnless(cgroup_parent(), "no cgroup v2 directory that this user may write to")

@@ -300,6 +300,21 @@ TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   EXPECT_NE(exits.at(1).evidence().find("ValueError: bad batch"), std::string::npos);
 }
 
+// An agent that was out of descriptors when the run began never looked at its logs again: no progress, no success, and the run was never collected.
+TEST_F(AgentTest, ALogThatCouldNotBeWatchedIsTriedAgain) {
+  begin();
+  const auto in_the_way = rundir::RunLayout(run_dir()).rank_cursor(0);
+  std::filesystem::create_directories(in_the_way);
+  v1::Order order = run_order("while [ -d " + in_the_way.string() + " ]; do sleep 0.01; done; echo training done");
+  order.mutable_run()->mutable_watching()->set_success_regex("training done");
+  wishes_.want(order);
+  ASSERT_TRUE(fact(v1::Fact::kStarted));
+  std::filesystem::remove(in_the_way);
+  const auto exited = fact(v1::Fact::kExited);
+  ASSERT_TRUE(exited);
+  EXPECT_TRUE(exited->exited().success_seen());
+}
+
 // A rank ended right after its save: the sweep was heard before the checkpoint was, and the next attempt began from an older one.
 TEST_F(AgentTest, WhatWasSavedLastIsToldBeforeTheSweep) {
   begin();
@@ -402,7 +417,7 @@ TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
   const std::string text = "connecting node 'n1': it belongs to cluster 'c-test', this is 'c-2'; give the agent another state directory to move it here";
-  wishes_.refuse({grpc::StatusCode::FAILED_PRECONDITION, text});
+  wishes_.refuse({grpc::StatusCode::PERMISSION_DENIED, text});
   begin();
   auto permanent = permanent_.get_future();
   ASSERT_EQ(permanent.wait_for(std::chrono::seconds(10)), std::future_status::ready);

@@ -244,6 +244,7 @@ TEST_F(HostTest, RestartBetweenLaunchRecordAndSpawnIsRefusedNotStartedTwice) {
 TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
   HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker = "/nonexistent/muster-worker"; });
   life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "true")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   const RunSeen seen = life.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
@@ -258,6 +259,7 @@ TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
   launch.mutable_resume()->set_step(7);
   launch.mutable_resume()->set_layout("megatron");
   life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   const RunSeen seen = life.seen();
   ASSERT_TRUE(seen.refused);
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
@@ -271,7 +273,7 @@ TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
   v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
   launch.add_make_dirs((dir_.path() / "file/out").string());
   life.perform(StartRun{.run = kRun, .launch = launch});
-  ASSERT_TRUE(life.seen().refused);
+  ASSERT_TRUE(life.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   EXPECT_NE(life.seen().refused->second.find("file/out"), std::string::npos) << life.seen().refused->second;
 }
 

@@ -72,8 +72,8 @@ class LinkTest : public ::testing::Test {
                        .on_pulse_ack = [this](const v1::PulseAck& ack) { note("pulse " + std::to_string(ack.number())); },
                        .on_down = [this] { note("down"); },
                        .on_refused =
-                           [this](const Error& error) {
-                             note("refused: " + error.message);
+                           [this](const Error& error, bool other_cluster) {
+                             note((other_cluster ? "refused, other cluster: " : "refused: ") + error.message);
                              return stop_when_refused_;
                            }});
       link_->start();
@@ -190,11 +190,20 @@ TEST_F(LinkTest, RefusalIsHandedOnWithItsSentenceAndRetriedSlowly) {
   EXPECT_TRUE(wait_for("refused: the name is held", 3));
 }
 
+// Whether an agent is another cluster's was read out of the sentence: any refusal that spoke of clusters ended the agent.
+TEST_F(LinkTest, ARefusalIsWhatItsCodeSaysAndNotItsSentence) {
+  serve([](FakeController::Stream&, const v1::ConnectRequest&) {
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "it belongs to cluster 'c-1', and the token does not");
+  });
+  start(std::chrono::milliseconds(20));
+  EXPECT_TRUE(wait_for("refused: it belongs to cluster 'c-1', and the token does not", 2));
+}
+
 TEST_F(LinkTest, PermanentRefusalIsNotTriedAgain) {
   stop_when_refused_ = true;
-  serve([](FakeController::Stream&, const v1::ConnectRequest&) { return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "another cluster"); });
+  serve([](FakeController::Stream&, const v1::ConnectRequest&) { return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "another cluster"); });
   start(std::chrono::milliseconds(1));
-  ASSERT_TRUE(wait_for("refused: another cluster"));
+  ASSERT_TRUE(wait_for("refused, other cluster: another cluster"));
   on_loop([&] { EXPECT_FALSE(link_->up()); });
   EXPECT_EQ(controller_->connections(), 1);
 }

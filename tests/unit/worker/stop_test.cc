@@ -65,7 +65,7 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(300);
   test.stub({"--block", "--ignore-sigterm", "--stamp", (test.dir / "none").string()});
-  test.shell("trap '' TERM; touch ready; exec " + stub_path() + " --block");
+  test.shell("trap '' TERM; : > ready; exec " + stub_path() + " --block");
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
@@ -81,7 +81,7 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
 TEST(Stop, AStoppedRankEndsToo) {
   RunUnderTest test;
   test.launch.set_stop_grace_ms(300);
-  test.shell("trap '' TERM; touch ready; exec " + stub_path() + " --block");
+  test.shell("trap '' TERM; : > ready; exec " + stub_path() + " --block");
   test.start();
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   ASSERT_EQ(::kill(pid_of(test.events(), 0), SIGSTOP), 0);
@@ -152,9 +152,9 @@ void expect_daemons_swept(RunUnderTest& test, std::uint32_t daemons) {
   EXPECT_EQ(test.carriers(), 0U);
 }
 
-// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready".
-const std::string kTwoDaemons =
-    "for i in 1 2; do setsid --wait sh -c '" + stub_path() + " --block & exit'; done; touch ready; exec " + stub_path() + " --block";
+// Daemons that left session, group and parent: `setsid sh -c '... &'`, and only then "ready", by the shell itself: a program that makes the file may still be
+// there when the stop comes, and is one more that is killed.
+const std::string kTwoDaemons = "for i in 1 2; do setsid --wait sh -c '" + stub_path() + " --block & exit'; done; : > ready; exec " + stub_path() + " --block";
 
 TEST(Sweep, DaemonsAreFound) {
   RunUnderTest test;
@@ -165,7 +165,7 @@ TEST(Sweep, DaemonsAreFound) {
 
 TEST(Sweep, DaemonsThatEmptiedTheirEnvironmentAreFoundAsDescendants) {
   RunUnderTest test;
-  test.shell("setsid --wait env -i /bin/sh -c '" + stub_path() + " --block & echo $! > daemon; exit'; touch ready; exec " + stub_path() + " --block");
+  test.shell("setsid --wait env -i /bin/sh -c '" + stub_path() + " --block & echo $! > daemon; exit'; : > ready; exec " + stub_path() + " --block");
   test.start();
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   pid_t daemon = 0;

@@ -1,0 +1,67 @@
+// A start whose preparation hangs, as on a file system that has gone away.
+#include <future>
+
+#include "tests/unit/agent_host/support.h"
+
+namespace muster::agent {
+namespace {
+
+const RunKey kOther{JobId("0123456789abd"), AttemptNo(1)};
+
+class SlowStart : public ::testing::Test {
+ protected:
+  ~SlowStart() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
+  // The first run's hangs until go_.
+  void hang(HostOptions& options) {
+    options.prepare = [back = back_](StartRequest request) {
+      if (request.context.run == kRun) back.wait();
+      return prepare_start(std::move(request));
+    };
+  }
+  void run_another(HostLife& life) {
+    life.perform(StartRun{.run = kOther, .launch = shell_launch(dir_.path(), "true")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }, std::chrono::seconds(10), kOther));
+  }
+  TempDir dir_;
+  std::promise<void> go_;
+  std::shared_future<void> back_ = go_.get_future().share();
+};
+
+// It was done on the agent's one loop: every job's lease ran out on a node where one job's file system hung.
+TEST_F(SlowStart, HoldsUpNoOtherRun) {
+  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 3")});
+  EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
+  run_another(life);
+  EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
+  go_.set_value();
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_EQ(life.seen().exits.at(0).code, 3);
+}
+
+TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
+  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+  life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
+  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  EXPECT_EQ(life.seen().worker, WorkerState::Never);
+  go_.set_value();
+  run_another(life);
+  EXPECT_EQ(life.seen().worker, WorkerState::Never);
+  EXPECT_FALSE(std::filesystem::exists(rundir::RunLayout(life.run_dir()).launch()));
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
+}
+
+TEST_F(SlowStart, OfAnEarlierLifeStartsNothing) {
+  {
+    HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "touch ran")});
+  }
+  go_.set_value();
+  HostLife life(dir_.path() / "state");
+  EXPECT_EQ(life.seen().worker, WorkerState::None) << "reconcile refuses it: nobody can claim it any more";
+  run_another(life);
+  EXPECT_EQ(life.seen().worker, WorkerState::None);
+}
+
+}  // namespace
+}  // namespace muster::agent
