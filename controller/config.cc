@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "common/rpc/channel.h"
+#include "controller/core/core.h"
 
 namespace muster::controller {
 namespace {
@@ -79,7 +80,7 @@ Result<void> check_listen(const Config& config) {
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
   Config& config = line.config;
-  std::string archive_after = "10m", pulse_interval = "1s", port_range = "20000-29999";
+  std::string archive_after = "10m", archive_keep = "90d", pulse_interval = "1s", port_range = "20000-29999";
   CLI::App app(kAbout, "muster-controller");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string(version()));
@@ -108,6 +109,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_flag("--accept-loss", config.accept_loss, "Go on with a damaged or older journal, knowing that its newest records are gone")
       ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
   option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER", "How long a finished job stays at hand before it moves to the archive")
+      ->capture_default_str()
+      ->type_name("TIME");
+  option("--archive-keep", archive_keep, "MUSTER_CONTROLLER_ARCHIVE_KEEP",
+         "How long the archive keeps a job after its end; older ones go, a few whenever another one comes. 7d or more")
       ->capture_default_str()
       ->type_name("TIME");
   option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL", "How often an agent says that it is there; silent after 3.2 of them")
@@ -143,6 +148,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(archive.error());
   config.archive_after = *archive;
+  auto keep = parse_duration(archive_keep);
+  if (!keep) return wrong(keep.error());
+  if (*keep < core::Limits().tombstone_keep)
+    return end(kUsage, "muster-controller: --archive-keep must be 7d or more: so long a finished job is known by its id\n");
+  config.archive_keep = *keep;
   auto pulse = parse_duration(pulse_interval);
   if (!pulse) return wrong(pulse.error());
   if (*pulse < std::chrono::milliseconds(10) || *pulse > std::chrono::minutes(1)) return end(kUsage, "muster-controller: --pulse-interval must be 10ms..1m\n");

@@ -21,6 +21,7 @@ struct Config {
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);
+  Duration archive_keep = std::chrono::hours(24 * 90);
   Duration pulse_interval = std::chrono::seconds(1);
   std::uint16_t port_first = 20'000, port_last = 29'999;
   std::filesystem::path dump;  // not empty: print the ledger of this state directory and end

@@ -73,7 +73,7 @@ int run(const Config& config) {
   auto token = load_token(config);
   if (!token) return give_up(token.error());
 
-  auto journal = journal::SqliteJournal::open({.dir = config.state_dir / "journal", .accept_loss = config.accept_loss});
+  auto journal = journal::SqliteJournal::open({.dir = config.state_dir / "journal", .accept_loss = config.accept_loss, .archive_keep = config.archive_keep});
   if (!journal) return give_up(journal.error());
   auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota);
   if (!store) return give_up(store.error());

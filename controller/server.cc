@@ -1,15 +1,43 @@
 #include "controller/server.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <cerrno>
+
 #include "common/rpc/channel.h"
 
 namespace muster::controller {
+namespace {
+
+std::string socket_path(const std::string& address) {
+  constexpr std::string_view kUnix = "unix:";
+  return address.substr(kUnix.size());
+}
+
+Result<io::UniqueFd> lock_socket(const std::string& address) {
+  const std::string doing = "listening on '" + address + "': ", file = socket_path(address) + ".lock";
+  io::UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return fail_errno(doing + "opening its lock file '" + file + "'", errno);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return fail_errno(doing + "locking '" + file + "'", errno);
+  return fail(ErrorCode::Io, doing + "another controller serves this socket (it holds '" + file + "'); stop that one, or choose another path");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services) {
+  auto server = std::make_unique<Server>();
+  for (const std::string& address : addresses) {
+    if (!rpc::is_unix(address)) continue;
+    auto lock = lock_socket(address);
+    if (!lock) return fail(std::move(lock.error()));
+    server->locks_.push_back(std::move(*lock));
+  }
   // By name: in a static build nobody else would pull the plug-in in.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::EnableDefaultHealthCheckService(true);
@@ -18,7 +46,6 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   std::vector<int> ports(addresses.size(), -1);
   for (std::size_t i = 0; i < addresses.size(); ++i) builder.AddListeningPort(addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
   for (grpc::Service* service : services) builder.RegisterService(service);
-  auto server = std::make_unique<Server>();
   server->server_ = builder.BuildAndStart();
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const bool bound = ports[i] > 0;
@@ -27,8 +54,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
       return fail(ErrorCode::Io, "listening on '" + address + "': the address is taken, or not this machine's; choose another one, or port 0 for a free one");
     }
     // Made under umask 077, so nobody else could come in between.
-    constexpr std::string_view kUnix = "unix:";
-    if (rpc::is_unix(addresses[i])) ::chmod(addresses[i].substr(kUnix.size()).c_str(), 0600);
+    if (rpc::is_unix(addresses[i])) ::chmod(socket_path(addresses[i]).c_str(), 0600);
     server->bound_.push_back(rpc::is_unix(addresses[i]) ? addresses[i] : addresses[i].substr(0, addresses[i].rfind(':') + 1) + std::to_string(ports[i]));
   }
   return server;

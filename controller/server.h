@@ -1,4 +1,7 @@
 // The gRPC server: listens on every address, serves the services with reflection and health. Any thread; shut_down() blocks until every call has ended.
+//
+// A unix socket has a lock file beside it, PATH.lock, held for as long as the server is there: gRPC takes away whatever socket lies where it binds, and a
+// second controller would leave the first one running where nobody finds it. The file stays when the server goes: whoever removes it could remove another's.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,6 +11,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/io/unique_fd.h"
 
 namespace muster::controller {
 
@@ -20,6 +24,7 @@ class Server {
   void shut_down();
 
  private:
+  std::vector<io::UniqueFd> locks_;  // outlive server_
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::string> bound_;
 };

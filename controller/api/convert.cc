@@ -1,6 +1,7 @@
 #include "controller/api/convert.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/engine/engine.h"
 
@@ -24,7 +25,7 @@ void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*fi
   if (time) *field(incident) = to_v1(*time);
 }
 
-v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out) {
+v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out, Detail detail) {
   v1::Attempt shown;
   shown.set_number(attempt.number.value);
   for (const core::NodePart& part : attempt.parts) *shown.add_nodes() = to_v1(part);
@@ -34,6 +35,7 @@ v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec&
   if (attempt.first_step_at) *shown.mutable_first_step_at() = to_v1(*attempt.first_step_at);
   if (attempt.ended_at) *shown.mutable_ended_at() = to_v1(*attempt.ended_at);
   for (const core::NodePart& part : attempt.parts) {
+    if (detail == Detail::List) break;
     for (const auto& [rank, exit] : part.exits) {
       v1::RankExit& one = *shown.add_exits();
       one.set_rank(rank.value);
@@ -48,6 +50,18 @@ v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec&
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   shown.set_best_step(attempt.best_step);
   shown.set_save_dir(engine::save_dir(spec, out, attempt.number.value));
+  return shown;
+}
+
+v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
+  v1::Checkpoint shown;
+  shown.set_attempt(checkpoint.attempt.value);
+  shown.set_step(checkpoint.step);
+  shown.set_path(checkpoint.path);
+  shown.set_bytes(checkpoint.bytes);
+  shown.set_shards(checkpoint.shards);
+  *shown.mutable_at() = to_v1(checkpoint.at);
+  shown.set_set_aside(checkpoint.set_aside);
   return shown;
 }
 
@@ -159,7 +173,13 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   const std::string out = engine::out_dir(job.spec, job.id.str(), cluster_out);
   v1::Job shown;
   shown.set_id(job.id.str());
-  *shown.mutable_spec() = job.spec;
+  if (detail == Detail::Full) {
+    *shown.mutable_spec() = job.spec;
+  } else {
+    shown.mutable_spec()->set_name(job.spec.name());
+    shown.mutable_spec()->set_engine(job.spec.engine());
+    if (job.spec.recovery().has_max_restarts()) shown.mutable_spec()->mutable_recovery()->set_max_restarts(job.spec.recovery().max_restarts());
+  }
   shown.set_phase(to_v1(job.phase));
   *shown.mutable_submitted_at() = to_v1(job.submitted_at);
   if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
@@ -167,7 +187,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   for (std::size_t i = 0; i < job.attempts.size(); ++i) {
     const core::AttemptRecord& attempt = job.attempts[i];
     const bool broke = attempt.broke_at && !attempt.cancelled;
-    if (detail == Detail::Full || i + 1 == job.attempts.size()) *shown.add_attempts() = attempt_to_v1(attempt, job.spec, out);
+    if (detail == Detail::Full || i + 1 == job.attempts.size()) *shown.add_attempts() = attempt_to_v1(attempt, job.spec, out, detail);
     if (detail == Detail::Full && broke) *shown.add_incidents() = incident_of(job, i);
     if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   }
@@ -175,21 +195,21 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
-  if (detail == Detail::Full) {
-    for (const core::CheckpointRecord& checkpoint : job.checkpoints) {
-      v1::Checkpoint& one = *shown.add_checkpoints();
-      one.set_attempt(checkpoint.attempt.value);
-      one.set_step(checkpoint.step);
-      one.set_path(checkpoint.path);
-      one.set_bytes(checkpoint.bytes);
-      one.set_shards(checkpoint.shards);
-      *one.mutable_at() = to_v1(checkpoint.at);
-      one.set_set_aside(checkpoint.set_aside);
-    }
-  }
   shown.set_output_dir(out);
   shown.set_last_index(job.last_index.value);
   return shown;
+}
+
+void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, std::uint32_t before) {
+  *response.mutable_job() = to_v1(job, presence, cluster_out, Detail::Full);
+  const std::size_t total = job.checkpoints.size();
+  const std::size_t end = before == 0 ? total : std::min<std::size_t>(before, total);
+  const std::size_t first = end - std::min(end, kCheckpointsMost);
+  for (const core::CheckpointRecord& checkpoint : std::span(job.checkpoints).subspan(first, end - first)) {
+    *response.mutable_job()->add_checkpoints() = checkpoint_to_v1(checkpoint);
+  }
+  response.set_checkpoints_total(static_cast<std::uint32_t>(total));
+  response.set_checkpoints_first(static_cast<std::uint32_t>(first));
 }
 
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after) {

@@ -9,6 +9,7 @@
 #include "controller/core/ledger.h"
 #include "controller/core/presence.h"
 #include "muster/v1/job.pb.h"
+#include "muster/v1/job_service.pb.h"
 #include "muster/v1/node.pb.h"
 
 namespace muster::controller {
@@ -22,8 +23,14 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume);
 // The latest reading of the newest attempt that was heard of; nothing: none since this controller started.
 std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job);
 
-enum class Detail { List, Full };  // List: the last attempt, no checkpoints, no incidents
+// List: what a row of a list shows. Of the spec name, engine and recovery.max_restarts (a spec may have a megabyte), the last attempt without its exits, no
+// incidents. Checkpoints are fill()'s.
+enum class Detail { List, Full };
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail);
+
+inline constexpr std::size_t kCheckpointsMost = 1'000;  // in one answer
+// Full, with the newest kCheckpointsMost checkpoints of those before the `before`-th; 0: of all.
+void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, std::uint32_t before);
 
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after);
 

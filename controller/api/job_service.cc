@@ -7,6 +7,7 @@
 #include "common/spec/parse.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/convert.h"
+#include "controller/api/job_page.h"
 #include "controller/api/plan.h"
 
 namespace muster::controller {
@@ -68,12 +69,12 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       if (!ref->archived) {
-        *response->mutable_job() = to_v1(view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, Detail::Full);
+        fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, request->checkpoints_before());
         return reactor->Finish(grpc::Status::OK);
       }
-      read_archived(edge_.shell, ref->id, false, [this, reactor, response](Result<ArchivedRecord> record) {
+      read_archived(edge_.shell, ref->id, false, [this, reactor, request, response](Result<ArchivedRecord> record) {
         if (!record) return reactor->Finish(rpc::to_status(record.error()));
-        *response->mutable_job() = to_v1(record->job, core::Presence(), edge_.cluster_out, Detail::Full);
+        fill(*response, record->job, core::Presence(), edge_.cluster_out, request->checkpoints_before());
         reactor->Finish(grpc::Status::OK);
       });
     });
@@ -92,32 +93,21 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
     const bool taken = edge_.shell.read([this, reactor, request, response, size](const View& view) {
       const auto& jobs = view.ledger.jobs;
       auto at = request->page_token().empty() ? jobs.end() : jobs.lower_bound(JobId(request->page_token()));
-      while (at != jobs.begin() && static_cast<std::size_t>(response->jobs_size()) < size) {
+      JobPage page(size);
+      while (at != jobs.begin() && !page.full()) {
         --at;
         if (!request->all() && core::is_final(at->second.phase)) continue;
-        *response->add_jobs() = to_v1(at->second, view.presence, edge_.cluster_out, Detail::List);
+        page.add(to_v1(at->second, view.presence, edge_.cluster_out, Detail::List));
       }
-      const auto full = [response, size] { return static_cast<std::size_t>(response->jobs_size()) >= size; };
+      page.more = at != jobs.begin();
       if (!request->all()) {
-        if (full() && at != jobs.begin()) response->set_next_page_token(response->jobs(response->jobs_size() - 1).id());
+        page.fill(*response);
         return reactor->Finish(grpc::Status::OK);
       }
-      edge_.shell.with_journal("archive-list", [this, reactor, request, response, size, full](journal::Journal& journal) {
-        const auto before = request->page_token().empty() ? std::nullopt : std::optional(JobId(request->page_token()));
-        auto archived = journal.archived(before, size);
+      edge_.shell.with_journal("archive-list", [this, reactor, request, response, size, live = std::move(page)](journal::Journal& journal) mutable {
+        auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
         if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
-        std::vector<v1::Job> merged(response->jobs().begin(), response->jobs().end());
-        for (const journal::ArchivedJob& one : *archived) {
-          // Between its event and the move of its rows a job may be in both for a moment.
-          if (std::ranges::any_of(merged, [&](const v1::Job& job) { return job.id() == one.job.str(); })) continue;
-          if (auto record = refold(one)) merged.push_back(to_v1(*record, core::Presence(), edge_.cluster_out, Detail::List));
-        }
-        std::ranges::sort(merged, [](const v1::Job& a, const v1::Job& b) { return a.id() > b.id(); });
-        const bool more = merged.size() > size || full() || archived->size() >= size;
-        if (merged.size() > size) merged.resize(size);
-        response->clear_jobs();
-        for (v1::Job& job : merged) *response->add_jobs() = std::move(job);
-        if (more && !merged.empty()) response->set_next_page_token(response->jobs(response->jobs_size() - 1).id());
+        JobPage::merged(std::move(live), std::move(*archived)).fill(*response);
         reactor->Finish(grpc::Status::OK);
       });
     });

@@ -53,7 +53,8 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
       parts.push_back({.node = part.placed.node,
                        .first = part.placed.first_rank,
                        .count = part.placed.rank_count,
-                       .there = !part.logs_collected && core::is_connected(presence, part.placed.node)});
+                       .there = core::is_connected(presence, part.placed.node),
+                       .collected = part.logs_collected});
     }
   }
   return sources;

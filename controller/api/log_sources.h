@@ -19,7 +19,8 @@ struct LogSources {
     NodeName node;
     RankNo first;
     std::uint32_t count = 0;
-    bool there = false;  // its agent is connected: what is missing may still come
+    bool there = false;      // its agent is connected: what is missing may still come,
+    bool collected = false;  // unless all of it has come, or nothing ever can: the part never started
   };
   JobId job;
   std::string name;

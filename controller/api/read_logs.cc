@@ -150,6 +150,7 @@ void LogStream::sources(LogSources sources) {
         if (!ranks.empty() && !ranks.contains(rank.value)) continue;
         auto [entry, fresh] = cursors_.try_emplace({attempt, rank});
         entry->second.there = part.there;
+        entry->second.collected = part.collected;
         if (!fresh) continue;
         entry->second.node = part.node;
         // Offset, tail and since are about what was there when the reader came; what begins later is read from its beginning.
@@ -182,7 +183,7 @@ void LogStream::pump() {
     if (finished_) return;
     ready_.erase(key);
   }
-  const bool all_in = std::ranges::all_of(cursors_, [](const auto& entry) { return entry.second.complete || !entry.second.there; });
+  const bool all_in = std::ranges::all_of(cursors_, [](const auto& entry) { return entry.second.complete || entry.second.collected || !entry.second.there; });
   if (!request_.follow() || (final_ && all_in)) finish(grpc::Status::OK);
 }
 

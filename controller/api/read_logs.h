@@ -1,5 +1,5 @@
 // A client's ReadLogs stream: bytes of the chosen ranks' logs from the controller's own copy, attempt by attempt, gaps told. Following goes on over attempts
-// and ends when the job is final and each chosen log is complete, or its node is not there to send the rest.
+// and ends when the job is final and each chosen log is complete, or its part is collected, or its node is not there to send the rest.
 //
 // All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One write outstanding; what is not read yet stays in the
 // store, so a slow reader costs no memory.
@@ -73,6 +73,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
     bool begun = false;  // tail_lines and since looked up
     bool complete = false;
     bool there = true;
+    bool collected = false;  // nothing comes any more, whoever is connected
   };
   void open(const View& view);
   void sources(LogSources sources);  // work loop, as everything below

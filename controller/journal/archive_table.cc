@@ -54,6 +54,8 @@ Result<ArchiveTable> ArchiveTable::open(Database& database) {
       {&table.list_, "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job<? ORDER BY job DESC LIMIT ?"},
       {&table.find_, "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job=?"},
       {&table.all_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job"},
+      {&table.oldest_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job LIMIT ?"},
+      {&table.drop_, "DELETE FROM archive WHERE job=?"},
   };
   for (const auto& [statement, text] : statements) {
     auto prepared = database.prepare(text);
@@ -113,6 +115,23 @@ Result<std::optional<ArchivedJob>> ArchiveTable::find(const JobId& job) {
   Entry entry = entry_of(find_);
   find_.reset();
   return job_of(entry);
+}
+
+Result<void> ArchiveTable::drop(WallTime before, std::size_t most) {
+  std::vector<JobId> old;
+  oldest_.with({static_cast<std::int64_t>(most)});
+  while (true) {
+    auto more = oldest_.step();
+    if (!more) return fail(std::move(more.error()));
+    if (!*more) break;
+    const ArchivedJob job = job_of(entry_of(oldest_));
+    const WallTime last = job.rows.empty() ? job.submitted_at : job.rows.back().event.at;
+    if (last != WallTime{} && last < before) old.push_back(job.job);
+  }
+  for (const JobId& job : old) {
+    if (auto dropped = drop_.with({std::string_view(job.value)}).run(); !dropped) return dropped;
+  }
+  return {};
 }
 
 Result<std::size_t> ArchiveTable::copy_sound(ArchiveTable& to) {

@@ -20,11 +20,13 @@ class ArchiveTable {
   // Newest first. A job whose blob is damaged has `damage` set and no rows: the others can still be shown.
   Result<std::vector<ArchivedJob>> list(const std::optional<JobId>& before, std::size_t most);
   Result<std::optional<ArchivedJob>> find(const JobId& job);
+  // Of the `most` oldest those whose last event was before `before`. Inside a transaction of the caller's.
+  Result<void> drop(WallTime before, std::size_t most);
   // Copies what is sound; returns how many were not.
   Result<std::size_t> copy_sound(ArchiveTable& to);
 
  private:
-  Statement put_, list_, find_, all_;
+  Statement put_, list_, find_, all_, oldest_, drop_;
 };
 
 }  // namespace muster::journal

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/time.h"
 #include "controller/journal/salvage.h"
 #include "controller/journal/schema.h"
 #include "muster/journal/v1/record.pb.h"
@@ -14,6 +15,12 @@
 namespace muster::journal {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kDropMost = 4;  // archived jobs that go when one comes: more than one, so that what has piled up goes as well
+
+}  // namespace
 
 SqliteJournal::SqliteJournal(SqliteOptions options, DirectoryLock lock)
     : options_(std::move(options)), lock_(std::move(lock)), ballast_(options_.dir, options_.ballast_bytes, options_.low_space_bytes) {}
@@ -320,6 +327,9 @@ Result<void> SqliteJournal::tidy() {
   auto done = unsynced([&]() -> Result<void> {
     for (const JobId& job : jobs) {
       if (auto moved = move_rows(job); !moved) return moved;
+    }
+    if (options_.archive_keep && !jobs.empty()) {
+      if (auto dropped = archive_->drop(system_clock().now().wall - *options_.archive_keep, kDropMost); !dropped) return dropped;
     }
     return rows_->remove(superseded);
   });

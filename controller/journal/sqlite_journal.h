@@ -31,6 +31,7 @@ struct SqliteOptions {
   std::filesystem::path dir;  // made 0700 where missing (its parent must be there)
   bool accept_loss = false;
   bool read_only = false;  // for load() alone, and nothing on the disk changes; NotFound: no journal is there. An unfinished accepted loss is read as finished
+  std::optional<Duration> archive_keep;          // an archived job, from its last event; nothing: for ever
   std::uint64_t ballast_bytes = 64ull << 20;     // 0: none
   std::uint64_t low_space_bytes = 128ull << 20;  // below this much free space low_on_space() is true
   // Seams for tests: right before a batch's one sync, and right after it, before anything is released. What they throw leaves append.

@@ -46,8 +46,9 @@ grpc::Status judge_hello(const v1::Hello& hello, const core::Ledger& ledger, Jou
                    std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) + "; upgrade the older one");
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
-    return refused(who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
-                   "'; give the agent another state directory to move it here");
+    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up here.
+    return {grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
+                                                     "'; give the agent another state directory to move it here"};
   }
   if (hello.highest_epoch() > ledger.epoch.value) {
     return refused(who + ": it has seen controller epoch " + std::to_string(hello.highest_epoch()) + ", this one is only at " +

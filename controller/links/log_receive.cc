@@ -77,6 +77,7 @@ class Receiver final : public LogReceiver {
   // What comes of a log that is not open: of one that is durable the agent need not have heard yet.
   Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers);
   void tell_synced(const logs::LogKey& key, const logs::LogState& state);
+  void tell_set_back(const logs::LogKey& key);
   void tell_trouble(const Error* error);
   void tell_sync_trouble(const std::optional<Error>& error);
 
@@ -316,11 +317,28 @@ void Receiver::sync() {
     wrote_ = ended_ = false;
     lock.unlock();
     const logs::Synced synced = store_.sync();
+    for (const logs::LogKey& key : synced.set_back) tell_set_back(key);
     for (const auto& [key, state] : synced.logs) tell_synced(key, state);
     tell_sync_trouble(synced.error);
     lock.lock();
     wrote_ = wrote_ || synced.error;  // nothing more need come of a log that has ended
   }
+}
+
+// The stream that opened it ends, so that its agent begins again from LogHave, wherever it had come to.
+void Receiver::tell_set_back(const logs::LogKey& key) {
+  StreamPtr stream;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto opener = openers_.find(key); opener != openers_.end()) {
+      stream = opener->second.lock();
+      openers_.erase(opener);
+    }
+  }
+  if (!stream) return;
+  stream->end(
+      {grpc::StatusCode::ABORTED, fmt::format("taking in the log of rank {} of job '{}': the controller's disk did not take all of it; it is wanted again",
+                                              key.rank.value, key.job.str())});
 }
 
 void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state) {

@@ -3,7 +3,7 @@
 //
 // Order on a stream: LogHello; then for each log LogOpen -> LogHave; then chunks from there, LogEnd. A LogHave follows each stretch of writing, one a log. An
 // append that fails (disk full) stops this one stream's reading, so that the agent waits, and is tried again each second; one that can never succeed (a hole)
-// ends the stream with ABORTED, and the agent begins again from LogHave.
+// ends the stream with ABORTED, and the agent begins again from LogHave. So does a sync that fails: what was not synced before it is gone from the store.
 //
 // A log is complete, for the agent and for on_complete, when it is durable: then the run directory with the only other copy may go. LogEnd hurries the sync
 // that this takes. Such a log is closed on its stream; memory is held for those that are not durable yet.

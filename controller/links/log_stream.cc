@@ -5,6 +5,8 @@
 
 namespace muster::links {
 
+std::size_t queue_cost(const v1::PushLogsRequest& request) { return sizeof(v1::PushLogsRequest) + sizeof(v1::LogChunk) + request.ByteSizeLong(); }
+
 std::shared_ptr<LogStream> LogStream::make(std::function<void(const std::shared_ptr<LogStream>&)> ready, std::function<void(const LogStream*)> done) {
   std::shared_ptr<LogStream> stream(new LogStream);
   stream->ready_ = std::move(ready);
@@ -44,7 +46,7 @@ void LogStream::put_back(std::deque<v1::PushLogsRequest> rest) {
 void LogStream::read_on() {
   const std::scoped_lock lock(mutex_);
   queued_bytes_ = 0;
-  for (const auto& waiting : queue_) queued_bytes_ += waiting.chunk().data().size();
+  for (const auto& waiting : queue_) queued_bytes_ += queue_cost(waiting);
   if (reading_ || closed_ || ended_ || queued_bytes_ >= kQueueBytes) return;
   reading_ = true;
   StartRead(&request_);
@@ -90,7 +92,7 @@ void LogStream::OnReadDone(bool ok) {
     self = self_;
     reading_ = false;
     if (ok) {
-      queued_bytes_ += request_.chunk().data().size();
+      queued_bytes_ += queue_cost(request_);
       queue_.push_back(std::move(request_));
       request_.Clear();
       if (queued_bytes_ < kQueueBytes && !ended_) {

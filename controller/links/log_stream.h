@@ -16,6 +16,9 @@
 
 namespace muster::links {
 
+// What a waiting message costs in memory, about. Those without bytes (LogOpen, LogEnd, a gap alone) cost as well: millions of them are as many.
+[[nodiscard]] std::size_t queue_cost(const v1::PushLogsRequest& request);
+
 class LogStream final : public LogReceiver::Reactor {
  public:
   static constexpr std::size_t kQueueBytes = 4 << 20;  // taken in and not yet written: beyond it the agent waits

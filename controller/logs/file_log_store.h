@@ -21,8 +21,10 @@ namespace muster::logs {
 
 class FileLogStore final : public LogStore {
  public:
-  FileLogStore(std::filesystem::path root, std::uint64_t quota) : root_(std::move(root)), quota_(quota) {}
-  void measure();  // once, before anything else: what is there already
+  FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls) : root_(std::move(root)), quota_(quota), calls_(std::move(calls)) {}
+  // Both once, before anything else.
+  [[nodiscard]] Result<void> sync_names() const;
+  void measure();  // what is there already
 
   Result<LogState> state(const LogKey& key) override;
   Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) override;
@@ -62,12 +64,15 @@ class FileLogStore final : public LogStore {
   void make_room();
   std::optional<LogKey> largest_unfinished();
   // Nothing: its job was removed meanwhile.
-  Result<std::optional<LogState>> sync_one(const LogKey& key, std::set<std::filesystem::path>& folders);
+  Result<std::optional<LogState>> sync_one(const LogKey& key, std::set<std::filesystem::path>& folders, std::vector<LogKey>& set_back);
+  Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) const;
+  Result<void> set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back);
   Result<void> sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const;
   void tell(const LogKey& key);
 
   const std::filesystem::path root_;
   const std::uint64_t quota_;
+  const SyncCalls calls_;
   std::mutex mutex_;
   Logs logs_;                 // those in use; others are opened when asked for
   std::list<LogKey> recent_;  // with open descriptors, most recent first

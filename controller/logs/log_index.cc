@@ -45,8 +45,8 @@ Result<Records> read_records(const std::filesystem::path& path, Each each) {
 
 }  // namespace
 
-Result<LogIndex> LogIndex::load(std::filesystem::path path) {
-  LogIndex index(std::move(path));
+Result<LogIndex> LogIndex::load(std::filesystem::path path, std::function<int(int)> sync_call) {
+  LogIndex index(std::move(path), std::move(sync_call));
   if (auto done = index.replay(); !done) return fail(std::move(done.error()));
   return index;
 }
@@ -86,6 +86,9 @@ Result<std::uint64_t> LogIndex::since(const std::filesystem::path& path, WallTim
 }
 
 Result<void> LogIndex::need_fd() {
+  if (rewrite_due_) {
+    if (auto done = rewrite(UINT64_MAX); !done) return done;
+  }
   if (!fd_) {
     io::UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     struct stat now{};
@@ -113,8 +116,10 @@ Result<void> LogIndex::append(const std::string& record) {
 }
 
 Result<void> LogIndex::sync() {
-  if (::fdatasync(fd_.get()) != 0) return fail_errno(fmt::format("syncing log index '{}'", path_.string()), errno);
-  return {};
+  if (sync_call_(fd_.get()) == 0) return {};
+  const int error = errno;
+  rewrite_due_ = true;
+  return fail_errno(fmt::format("syncing log index '{}'", path_.string()), error);
 }
 
 Result<io::UniqueFd> LogIndex::sync_handle() {
@@ -131,9 +136,10 @@ Result<void> LogIndex::add_gap(Gap gap) {
   record.mutable_gap()->set_reason(gap.reason);
   record.mutable_gap()->set_at_ns(ns(gap.at));
   if (auto done = append(record.SerializeAsString()); !done) return done;
-  gaps_.push_back(std::move(gap));
   // Bytes behind a gap that a power cut has taken would pass for the gap's own.
-  return sync();
+  if (auto done = sync(); !done) return done;
+  gaps_.push_back(std::move(gap));
+  return {};
 }
 
 Result<void> LogIndex::forget_beyond(std::uint64_t size) {
@@ -142,8 +148,13 @@ Result<void> LogIndex::forget_beyond(std::uint64_t size) {
   const bool end_wrong = end_ && *end_ > logical(size);
   if (gaps_.size() == gaps && !end_wrong) return {};
   if (end_wrong) end_.reset();
+  return rewrite(logical(size));
+}
+
+// Of the time points those up to `times_until`; everything else as it is known here.
+Result<void> LogIndex::rewrite(std::uint64_t times_until) {
+  rewrite_due_ = true;
   std::string bytes;
-  const std::uint64_t times_until = logical(size);
   last_time_ = {};
   const auto times = read_records(path_, [&](const v1::IndexRecord& record) {
     if (!record.has_time() || record.time().offset() > times_until) return;
@@ -166,9 +177,15 @@ Result<void> LogIndex::forget_beyond(std::uint64_t size) {
     record.mutable_evicted()->set_at_ns(ns(evicted_at_));
     add(record);
   }
+  if (end_) {
+    v1::IndexRecord record;
+    record.mutable_end()->set_size(*end_);
+    add(record);
+  }
   fd_.reset();
   if (auto done = io::replace_file(path_, bytes, io::Durable::Yes); !done) return done;
   bytes_ = bytes.size();
+  rewrite_due_ = false;
   return {};
 }
 

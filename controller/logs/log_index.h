@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,7 +23,7 @@ class LogIndex {
  public:
   // Not there: empty, and not made before the first record. Damaged (power cut): a copy is set aside as *.damaged, and the index ends before the first record
   // that is not sound. What stood before it is as true as ever: without its gaps, every byte behind them would move.
-  static Result<LogIndex> load(std::filesystem::path path);
+  static Result<LogIndex> load(std::filesystem::path path, std::function<int(int)> sync_call = SyncCalls().file);
 
   Result<void> add_gap(Gap gap);
   Result<void> add_time(std::uint64_t offset, WallTime at);
@@ -39,6 +40,8 @@ class LogIndex {
   void close() { fd_.reset(); }
   // A descriptor of its own for a sync without the owner's lock. Makes the file when it is not there.
   Result<io::UniqueFd> sync_handle();
+  // A sync of such a descriptor failed: nobody knows what of the file is on the disk. It is written anew before it is used again.
+  void sync_failed() { rewrite_due_ = true; }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::uint64_t logical(std::uint64_t physical) const;  // of the byte at `physical`; behind a gap that begins there
@@ -54,15 +57,18 @@ class LogIndex {
   [[nodiscard]] const TimePoint& last_time() const { return last_time_; }
 
  private:
-  explicit LogIndex(std::filesystem::path path) : path_(std::move(path)) {}
+  LogIndex(std::filesystem::path path, std::function<int(int)> sync_call) : path_(std::move(path)), sync_call_(std::move(sync_call)) {}
   Result<void> replay();
+  Result<void> rewrite(std::uint64_t times_until);
   Result<void> need_fd();
   Result<void> append(const std::string& record);
   Result<void> sync();
   std::filesystem::path path_;
+  std::function<int(int)> sync_call_;
   io::UniqueFd fd_;
   std::uint64_t bytes_ = 0;  // of sound records; what stands behind them is a dead writer's
   bool cut_due_ = false;     // a part of a record is behind them
+  bool rewrite_due_ = false;
   std::vector<Gap> gaps_;
   std::optional<std::uint64_t> end_;
   std::uint64_t evicted_ = 0;

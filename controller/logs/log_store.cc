@@ -1,8 +1,10 @@
 #include "controller/logs/log_store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <system_error>
 
@@ -35,7 +37,7 @@ Result<FileLogStore::Held*> FileLogStore::get(const LogKey& key) {
   auto found = logs_.find(key);
   if (found == logs_.end()) {
     const fs::path stem = base(key);
-    auto log = RankLog::open(stem.string() + ".log", stem.string() + ".index");
+    auto log = RankLog::open(stem.string() + ".log", stem.string() + ".index", calls_.file);
     if (!log) return fail(std::move(log.error()));
     found = logs_.emplace(key, Held(std::move(*log))).first;
   }
@@ -209,9 +211,22 @@ Result<std::vector<SeriesPoint>> FileLogStore::series(const JobId& job) {
   return file->read();
 }
 
-Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota) {
+// The names of the store's folder and of the one that it is in. A folder that this user may not read cannot be synced by it.
+Result<void> FileLogStore::sync_names() const {
+  fs::path folder = root_;
+  for (int i = 0; i < 2 && folder.has_parent_path(); ++i) {
+    folder = folder.parent_path();
+    const io::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd && errno == EACCES) continue;
+    if (!fd || calls_.folder(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls) {
   if (auto done = io::make_dirs(root, 0700); !done) return fail(std::move(done.error()).in("opening the log store"));
-  auto store = std::make_unique<FileLogStore>(std::move(root), quota);
+  auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls));
+  if (auto done = store->sync_names(); !done) return fail(std::move(done.error()).in("opening the log store"));
   store->measure();
   return store;
 }

@@ -8,11 +8,15 @@
 //   <root>/.removed-<...>                   a job on its way out; the next open() takes what a kill has left of it
 //
 // Killed at any byte, it opens to a state that it had: a gap is written before the bytes behind it, an eviction before the hole, and the end mark only when
-// all bytes before it are synced: where it can be read, the log is on the disk. A log that nobody has sent anything of reads as empty.
+// all bytes before it are synced: where it can be read, the log is on the disk. The kernel tells of a write that failed once, and forgets the bytes: a later
+// sync that succeeds says nothing of them. So a log whose sync failed goes back to what was synced before. A log that nobody has sent anything of reads as
+// empty.
 //
 // Memory and descriptors are for logs that grow: one that is durable is let go, and what is read of it later is kept for as long as it is among the 256
 // used last.
 #pragma once
+
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -48,7 +52,14 @@ struct LogState {
 };
 struct Synced {
   std::vector<std::pair<LogKey, LogState>> logs;  // whose `synced` grew, or that became durable
-  std::optional<Error> error;                     // the first; what it kept back is tried again by the next sync
+  // The disk did not take all of these: what was not synced is gone from them, their ends with it. Their senders still have it, and send it again.
+  std::vector<LogKey> set_back;
+  std::optional<Error> error;  // the first; what it kept back is tried again by the next sync
+};
+// The system's own, or a test's in their place: 0, or -1 and errno.
+struct SyncCalls {
+  std::function<int(int fd)> file = ::fdatasync;
+  std::function<int(int fd)> folder = ::fsync;
 };
 struct Chunk {
   std::uint64_t offset = 0;  // logical
@@ -66,7 +77,7 @@ struct SeriesPoint {
 class LogStore {
  public:
   // `quota` bytes over all logs; when it is reached, the oldest finished jobs' logs go first, then the oldest bytes of the largest log, with a gap record.
-  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota);
+  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota, SyncCalls calls = {});
   virtual ~LogStore() = default;
 
   virtual Result<LogState> state(const LogKey& key) = 0;

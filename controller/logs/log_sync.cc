@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "controller/logs/file_log_store.h"
 
 namespace muster::logs {
-namespace {
 
-Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) {
-  if (::fdatasync(fd.get()) != 0) return fail_errno(fmt::format("syncing '{}'", path), errno);
+Result<void> FileLogStore::sync_file(const io::UniqueFd& fd, const std::string& path) const {
+  if (calls_.file(fd.get()) != 0) return fail_errno(fmt::format("syncing '{}'", path), errno);
   return {};
 }
-
-}  // namespace
 
 Synced FileLogStore::sync() {
   std::vector<LogKey> keys;
@@ -26,7 +24,7 @@ Synced FileLogStore::sync() {
   Synced synced;
   std::set<std::filesystem::path> folders;  // each once: what is dirty now has its files made
   for (const LogKey& key : keys) {
-    auto state = sync_one(key, folders);
+    auto state = sync_one(key, folders, synced.set_back);
     if (state && *state) synced.logs.emplace_back(key, **state);
     if (state || synced.error) continue;
     const std::scoped_lock lock(mutex_);
@@ -35,17 +33,35 @@ Synced FileLogStore::sync() {
   return synced;
 }
 
-Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::set<std::filesystem::path>& folders) {
+// What is not taken off now is tried by the next sync.
+Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back) {
+  const std::uint64_t before = log.size();
+  auto done = log.set_back();
+  if (log.size() == before) return done;
+  used_ -= std::min(used_, before - log.size());
+  set_back.push_back(key);
+  return done;
+}
+
+Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::set<std::filesystem::path>& folders, std::vector<LogKey>& set_back) {
   std::unique_lock lock(mutex_);
   if (!dirty_.contains(key)) return std::nullopt;
   auto held = get(key);
   if (!held) return fail(std::move(held.error()));
+  if ((*held)->log.unsound()) {
+    if (auto done = set_back_locked(key, (*held)->log, set_back); !done) return fail(std::move(done.error()));
+  }
   const std::uint64_t size = (*held)->log.size();
   const bool named = (*held)->named;
   const auto bytes = (*held)->log.sync_handle();
   if (!bytes) return fail(bytes.error());
   lock.unlock();
-  if (auto done = sync_file(*bytes, base(key).string() + ".log"); !done) return fail(std::move(done.error()));
+  if (auto done = sync_file(*bytes, base(key).string() + ".log"); !done) {
+    lock.lock();
+    if (!dirty_.contains(key)) return std::nullopt;
+    if (held = get(key); held) (void)set_back_locked(key, (*held)->log, set_back);
+    return fail(std::move(done.error()));
+  }
   if (!named) {
     if (auto done = sync_folders(key, folders); !done) return fail(std::move(done.error()));
   }
@@ -61,11 +77,15 @@ Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key, std::s
     const auto index = (*held)->log.index_handle();
     if (!index) return fail(index.error());
     lock.unlock();
-    if (auto done = sync_file(*index, base(key).string() + ".index"); !done) return fail(std::move(done.error()));
+    auto done = sync_file(*index, base(key).string() + ".index");
     lock.lock();
     if (!dirty_.contains(key)) return std::nullopt;
     held = get(key);
     if (!held) return fail(std::move(held.error()));
+    if (!done) {
+      (*held)->log.index_sync_failed();
+      return fail(std::move(done.error()));
+    }
     (*held)->log.end_synced();
   }
   const LogState state = (*held)->log.state();
@@ -79,7 +99,7 @@ Result<void> FileLogStore::sync_folders(const LogKey& key, std::set<std::filesys
   for (const std::filesystem::path& folder : {base(key).parent_path(), job_dir(key.job), root_}) {
     if (synced.contains(folder)) continue;
     const io::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd || ::fsync(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
+    if (!fd || calls_.folder(fd.get()) != 0) return fail_errno(fmt::format("syncing folder '{}'", folder.string()), errno);
     synced.insert(folder);
   }
   return {};

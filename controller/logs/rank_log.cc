@@ -33,10 +33,10 @@ int pread_some(int fd, std::uint64_t at, std::string& data) {
 
 }  // namespace
 
-Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path index_path) {
-  auto index = LogIndex::load(std::move(index_path));
+Result<RankLog> RankLog::open(std::filesystem::path log, std::filesystem::path index_path, std::function<int(int)> sync_call) {
+  auto index = LogIndex::load(std::move(index_path), sync_call);
   if (!index) return fail(std::move(index.error()));
-  RankLog rank(std::move(log), std::move(*index));
+  RankLog rank(std::move(log), std::move(*index), std::move(sync_call));
   struct stat now{};
   if (::stat(rank.log_.c_str(), &now) == 0) {
     rank.size_ = static_cast<std::uint64_t>(now.st_size);
@@ -84,6 +84,7 @@ Result<io::UniqueFd> RankLog::sync_handle() {
 
 Result<std::uint64_t> RankLog::append(std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap, WallTime now) {
   if (ended_) return 0;
+  if (unsound_) return fail(ErrorCode::Io, fmt::format("writing log '{}': the disk did not take what was written before", log_.string()));
   if (auto done = need_fd(true); !done) return fail(std::move(done.error()));
   const std::uint64_t end = index_.logical(size_);
   if (offset > end) {
@@ -137,6 +138,22 @@ Result<bool> RankLog::synced(std::uint64_t size) {
   if (index_.end()) return !end_synced_;
   if (auto done = index_.add_end(index_.logical(size_)); !done) return fail(std::move(done.error()));
   return true;
+}
+
+Result<void> RankLog::set_back() {
+  unsound_ = true;
+  // What the quota took is nobody's to send again.
+  const std::uint64_t to = std::max(synced_, std::min(size_, index_.physical(index_.evicted())));
+  fd_.reset();
+  if (auto done = need_fd(false); !done) return done;
+  if (::ftruncate(fd_.get(), static_cast<off_t>(to)) != 0 || sync_call_(fd_.get()) != 0) {
+    return fail_errno(fmt::format("taking off what the disk did not take of log '{}'", log_.string()), errno);
+  }
+  if (to < size_) ended_ = end_synced_ = false;
+  size_ = synced_ = to;
+  if (auto done = index_.forget_beyond(size_); !done) return done;
+  unsound_ = false;
+  return {};
 }
 
 Result<std::string> RankLog::pread_all(std::uint64_t at, std::size_t most) const {

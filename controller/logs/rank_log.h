@@ -18,7 +18,7 @@ inline constexpr const char* kQuotaReason = "the log quota of the controller";
 class RankLog {
  public:
   // `log` and `index` need not be there: they and their folder are made by the first append.
-  static Result<RankLog> open(std::filesystem::path log, std::filesystem::path index);
+  static Result<RankLog> open(std::filesystem::path log, std::filesystem::path index, std::function<int(int)> sync_call = SyncCalls().file);
 
   [[nodiscard]] LogState state() const;
   // Answers the bytes that were written, 0 when all were there already.
@@ -48,21 +48,29 @@ class RankLog {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   Result<bool> synced(std::uint64_t size);
   void end_synced() { end_synced_ = true; }
+  // The bytes' sync failed: those that were not synced before are taken off, and an end with them, on a new descriptor. Until that has succeeded (an error
+  // here: to be tried again) the log is unsound and takes nothing.
+  Result<void> set_back();
+  [[nodiscard]] bool unsound() const { return unsound_; }
+  void index_sync_failed() { index_.sync_failed(); }
 
   void close();  // frees the descriptors; the next call opens them again
 
  private:
-  RankLog(std::filesystem::path log, LogIndex index) : log_(std::move(log)), index_(std::move(index)) {}
+  RankLog(std::filesystem::path log, LogIndex index, std::function<int(int)> sync_call)
+      : log_(std::move(log)), index_(std::move(index)), sync_call_(std::move(sync_call)) {}
   Result<void> need_fd(bool make);
   Result<std::string> pread_all(std::uint64_t at, std::size_t most) const;
 
   std::filesystem::path log_;
   LogIndex index_;
+  std::function<int(int)> sync_call_;
   io::UniqueFd fd_;
   std::uint64_t size_ = 0;    // physical
   std::uint64_t synced_ = 0;  // physical
   bool ended_ = false;        // nothing is taken any more. The end mark follows when the bytes are synced,
   bool end_synced_ = false;   // and then the mark itself
+  bool unsound_ = false;
 };
 
 // Where in the file the last `lines` lines begin, looked for from the end; never further back than 64 KiB a line.

@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "controller/shell/event_fields.h"
+#include "controller/shell/pulse_merge.h"
 #include "controller/shell/replay.h"
 
 namespace muster::controller {
@@ -100,16 +101,42 @@ void Shell::idle() {
 // --- in from other threads -------------------------------------------------------------------------------------------------------------
 
 bool Shell::push(Item item, bool bounded) {
+  item.heard = item.arrived;
   {
     const std::lock_guard lock(mutex_);
     if (bounded && bounded_ >= options_.inbox_max) return false;
+    const std::optional<PulseSlot> slot = pulse_slot(item);
+    if (slot && replace_pulse(item, *slot)) return true;
     bounded_ += bounded ? 1 : 0;
     item.bounded = bounded;
     inbox_.push_back(std::move(item));
+    if (slot) waiting_pulses_.emplace(*slot, &inbox_.back());
     if (scheduled_) return true;
     scheduled_ = true;
   }
   strand_.post("batch", [this] { turn(); });
+  return true;
+}
+
+std::optional<Shell::PulseSlot> Shell::pulse_slot(const Item& item) {
+  const auto* observation = std::get_if<core::Observation>(&item.what);
+  if (observation == nullptr) return std::nullopt;
+  if (const auto* pulse = std::get_if<core::PulseHeard>(observation)) return PulseSlot(pulse->node, pulse->connection, false);
+  if (const auto* acked = std::get_if<core::PulseAcked>(observation)) return PulseSlot(acked->node, acked->connection, true);
+  return std::nullopt;
+}
+
+// False: none of this connection waits. At the place of the first: at the end of the inbox it could be overtaken by the judging of deadlines.
+bool Shell::replace_pulse(Item& item, const PulseSlot& slot) {
+  const auto waiting = waiting_pulses_.find(slot);
+  if (waiting == waiting_pulses_.end()) return false;
+  Item& there = *waiting->second;
+  auto& newest = std::get<core::Observation>(item.what);
+  if (auto* pulse = std::get_if<core::PulseHeard>(&newest)) {
+    take_over(pulse->pulse, std::move(std::get<core::PulseHeard>(std::get<core::Observation>(there.what)).pulse));
+  }
+  there.what = std::move(newest);
+  there.heard = item.heard;
   return true;
 }
 
@@ -143,6 +170,7 @@ void Shell::turn() {
     items.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       bounded_ -= inbox_.front().bounded ? 1 : 0;
+      if (const auto slot = pulse_slot(inbox_.front())) waiting_pulses_.erase(*slot);
       items.push_back(std::move(inbox_.front()));
       inbox_.pop_front();
     }
@@ -176,14 +204,14 @@ void Shell::turn() {
 void Shell::take(Batch& batch, Item item) {
   if (auto* input = std::get_if<InputItem>(&item.what)) {
     batch.only_pulses = false;
-    Outcome outcome = accept(batch, input->input, item.arrived);
+    Outcome outcome = accept(batch, input->input, item.heard);
     if (input->then && !outcome.refusal) {
-      core::observe(presence_, ledger_, *input->then, item.arrived);
+      core::observe(presence_, ledger_, *input->then, item.heard);
       batch.presence_changed = true;
     }
     if (input->reply) batch.replies.emplace_back(std::move(input->reply), std::move(outcome));
   } else if (auto* observation = std::get_if<core::Observation>(&item.what)) {
-    core::observe(presence_, ledger_, *observation, item.arrived);
+    core::observe(presence_, ledger_, *observation, item.heard);
     if (const auto* pulse = std::get_if<core::PulseHeard>(observation)) {
       if (listener_ != nullptr) listener_->on_pulse(*pulse, presence_);
       if (!by_job_.empty() || !watching_all_.empty()) {

@@ -13,6 +13,9 @@
 // the stall, until the network's threads have had as long again. So neither a slow disk nor a starved controller makes a node look silent.
 // The shell owns the only timer (Proposal::wake_at).
 //
+// Pulses come whether or not a batch is in flight: of one connection one waits, and what comes takes it over and its place, so that the inbox does not
+// grow while the disk hangs.
+//
 // Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end all calls first, then stop(): what is in the
 // inbox is still served. kill -9 is the ordinary stop.
 #pragma once
@@ -23,6 +26,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -95,8 +99,10 @@ class Shell {
     ReplyFn reply;
     std::optional<core::Observation> then;
   };
+  using PulseSlot = std::tuple<NodeName, ConnectionId, bool>;  // bool: a PulseAcked
   struct Item {
-    Now arrived;
+    Now arrived;  // the first of those that share its place: deadlines are not judged beyond it
+    Now heard{};  // the last of them
     std::variant<InputItem, core::Observation, ReadFn> what;
     bool bounded = false;
   };
@@ -110,6 +116,8 @@ class Shell {
   };
 
   bool push(Item item, bool bounded);
+  static std::optional<PulseSlot> pulse_slot(const Item& item);  // nothing: it is no pulse
+  bool replace_pulse(Item& item, const PulseSlot& slot);
   void turn();
   void take(Batch& batch, Item item);
   Outcome accept(Batch& batch, const core::Input& input, Now now);
@@ -130,8 +138,9 @@ class Shell {
   Options options_;
   Listener* listener_ = nullptr;
 
-  std::mutex mutex_;  // guards inbox_, scheduled_, bounded_
+  std::mutex mutex_;  // guards inbox_, waiting_pulses_, scheduled_, bounded_
   std::deque<Item> inbox_;
+  std::map<PulseSlot, Item*> waiting_pulses_;  // of the inbox
   bool scheduled_ = false;
   std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
 

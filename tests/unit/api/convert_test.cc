@@ -63,7 +63,6 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   EXPECT_EQ(full.attempt(), 2u);
   EXPECT_EQ(full.restarts(), 1u);
   EXPECT_EQ(full.attempts_size(), 2);
-  EXPECT_EQ(full.checkpoints_size(), 1);
   EXPECT_EQ(full.output_dir(), "/out/one");
   EXPECT_EQ(full.verdict().reason(), "killed by signal 9");
   // The newest attempt that was heard of, its lowest rank that prints steps.
@@ -82,6 +81,48 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   EXPECT_EQ(listed.attempts_size(), 1);
   EXPECT_EQ(listed.attempts(0).number(), 2u);
   EXPECT_EQ(listed.checkpoints_size(), 0);
+}
+
+// Eighteen jobs with a megabyte of environment each, and nobody could list jobs any more.
+TEST_F(ConvertTest, AListShowsOfTheSpecWhatItsRowNeeds) {
+  core::JobRecord job = ledger_.jobs.at(job_);
+  job.spec.set_engine("torch");
+  job.spec.mutable_recovery()->set_max_restarts(7);
+  (*job.spec.mutable_runtime()->mutable_env())["BIG"] = std::string(960 << 10, 'x');
+  job.attempts.back().parts.front().exits[RankNo(0)].evidence = std::string(1'000, 'e');
+  const v1::Job listed = to_v1(job, presence_, "/cluster", Detail::List);
+  EXPECT_EQ(listed.spec().name(), "one");
+  EXPECT_EQ(listed.spec().engine(), "torch");
+  EXPECT_EQ(listed.spec().recovery().max_restarts(), 7u);
+  EXPECT_EQ(listed.attempts(0).nodes_size(), 1);
+  EXPECT_LT(listed.ByteSizeLong(), 1'000u);
+  const v1::Job full = to_v1(job, presence_, "/cluster", Detail::Full);
+  EXPECT_GT(full.ByteSizeLong(), 960u << 10);
+  EXPECT_EQ(full.attempts(1).exits_size(), 1);
+}
+
+TEST_F(ConvertTest, CheckpointsComeInPagesNewestFirst) {
+  core::JobRecord job = ledger_.jobs.at(job_);
+  const core::CheckpointRecord one = job.checkpoints.front();
+  for (std::int64_t step = 101; step < 2'600; ++step) {
+    job.checkpoints.push_back(one);
+    job.checkpoints.back().step = step;
+  }
+  std::int64_t below = 2'600;
+  std::vector<int> sizes;
+  std::uint32_t before = 0;
+  do {
+    v1::GetJobResponse page;
+    fill(page, job, presence_, "/cluster", before);
+    EXPECT_EQ(page.checkpoints_total(), 2'500u);
+    sizes.push_back(page.job().checkpoints_size());
+    ASSERT_GT(sizes.back(), 0);
+    EXPECT_EQ(page.job().checkpoints(sizes.back() - 1).step(), below - 1) << "the pages meet";
+    below = page.job().checkpoints(0).step();
+    before = page.checkpoints_first();
+  } while (before != 0);
+  EXPECT_EQ(sizes, (std::vector<int>{1'000, 1'000, 500}));
+  EXPECT_EQ(below, 100);
 }
 
 TEST_F(ConvertTest, TheIncidentIsClosedByTheAttemptThatCaughtUp) {

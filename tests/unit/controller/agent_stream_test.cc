@@ -122,7 +122,7 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   };
   v1::Hello hello = HandAgent::hello("n1", "i1");
   hello.set_cluster_id("elsewhere");
-  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   hello = HandAgent::hello("n1", "i1");
   hello.set_highest_epoch(7);
   EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -192,6 +192,62 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   EXPECT_TRUE(reader->Finish().ok());
   ASSERT_TRUE(
       agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1 && r.orders().orders(0).has_forget(); }, response));
+}
+
+// A part that never started has no log, and its agent is there for ever: who followed the job's logs waited for bytes that nobody would send, once an agent
+// had come or gone.
+TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
+  HandAgent failing(channel_);
+  auto going = std::make_unique<HandAgent>(channel_);
+  v1::ConnectResponse response;
+  failing.say(HandAgent::hello("n1", "i1"));
+  ASSERT_TRUE(failing.until(is_welcome, response));
+  going->say(HandAgent::hello("n2", "i2"));
+  ASSERT_TRUE(going->until(is_welcome, response));
+  v1::SubmitJobRequest submission;
+  *submission.mutable_spec() = spec("two");
+  submission.mutable_spec()->mutable_resources()->set_nodes(2);
+  v1::SubmitJobResponse taken;
+  ASSERT_TRUE(stub_->SubmitJob(context().get(), submission, &taken).ok());
+  const JobId id(taken.job_id());
+  ASSERT_TRUE(failing.until(is_run, response));
+  ASSERT_TRUE(going->until(is_run, response));
+
+  const auto about = [&](v1::Facts& facts) {
+    v1::Fact& fact = *facts.add_facts();
+    fact.set_job_id(id.str());
+    fact.set_attempt(1);
+    return &fact;
+  };
+  v1::Facts none, some;
+  none.set_sequence(1);
+  about(none)->mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+  about(none)->mutable_swept()->set_reason("never started");
+  failing.say(none);
+  ASSERT_TRUE(failing.until(is_fact_ack, response));
+  some.set_sequence(1);
+  about(some)->mutable_started()->add_pids(1);
+  about(some)->mutable_exited()->set_rank(job("two").attempts(0).nodes(1).first_rank());
+  about(some)->mutable_swept()->set_reason("stopped");
+  going->say(some);
+  ASSERT_TRUE(going->until(is_fact_ack, response));
+  ASSERT_EQ(job("two").phase(), v1::JOB_PHASE_FAILED);
+  shell_->report(core::ReportLogsCollected{.job = id, .attempt = AttemptNo(1), .node = NodeName("n1")}, shell_->now(), {});
+
+  auto following = context();
+  v1::ReadLogsRequest request;
+  request.set_job("two");
+  request.set_follow(true);
+  const auto reader = stub_->ReadLogs(following.get(), request);
+  const logs::LogKey key{.job = id, .attempt = AttemptNo(1), .rank = RankNo(job("two").attempts(0).nodes(1).first_rank())};
+  ASSERT_TRUE(store_->append(key, 0, "hello\n", std::nullopt));
+  v1::ReadLogsResponse chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  EXPECT_EQ(chunk.data(), "hello\n");
+  going.reset();  // with the rest of its log
+  EXPECT_FALSE(reader->Read(&chunk));
+  const grpc::Status ended = reader->Finish();
+  EXPECT_TRUE(ended.ok()) << ended.error_message();
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ TEST(Config, ValuesAreUnderstood) {
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
   EXPECT_EQ(line.config.archive_after, Duration::zero());
+  EXPECT_EQ(line.config.archive_keep, std::chrono::hours(24 * 90));
+  EXPECT_EQ(parse({"--state-dir", "/s", "--archive-keep", "30d"}).config.archive_keep, std::chrono::hours(24 * 30));
   EXPECT_EQ(line.config.pulse_interval, std::chrono::milliseconds(250));
   EXPECT_EQ(line.config.port_first, 30'000);
   EXPECT_EQ(line.config.port_last, 30'010);
@@ -38,6 +40,7 @@ TEST(Config, MistakesAreUsageWithASentence) {
                                                        {"--state-dir", "/s", "--port-range", "9-4"},
                                                        {"--state-dir", "/s", "--archive-after", "10"},
                                                        {"--state-dir", "/s", "--pulse-interval", "1h"},
+                                                       {"--state-dir", "/s", "--archive-keep", "1d"},
                                                        {"--state-dir", "/s", "--listen", "nowhere"}};
   for (const auto& arguments : wrong) {
     const CommandLine line = parse(arguments);

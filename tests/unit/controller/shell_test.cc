@@ -360,5 +360,28 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);  // neither the first again, nor another job's
 }
 
+// Every pulse was an item of its own, and while the disk hung nothing took them out: an hour of a thousand agents was millions of them.
+TEST_F(ShellTest, OfEachConnectionsPulsesOneWaits) {
+  journal_->hold();
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(journal_->wait_for_append(2));
+  for (std::uint64_t number = 1; number <= 1'000; ++number) {
+    for (const std::uint64_t connection : {1U, 2U}) {
+      core::PulseHeard heard{.node = NodeName("n" + std::to_string(connection)), .connection = ConnectionId(connection), .pulse = {}};
+      heard.pulse.set_number(connection * 10'000 + number);
+      shell_->observe(heard, shell_->now());
+      shell_->observe(core::PulseAcked{.node = heard.node, .connection = heard.connection}, shell_->now());
+    }
+  }
+  ASSERT_TRUE(shell_->read([this](const View&) { trace_.add("read"); }));
+  journal_->let_go();
+  ASSERT_TRUE(trace_.wait_for("read"));
+  std::vector<std::string> pulses;
+  for (const std::string& line : trace_.lines()) {
+    if (line.starts_with("pulse")) pulses.push_back(line);
+  }
+  EXPECT_EQ(pulses, (std::vector<std::string>{"pulse 11000", "pulse 21000"}));
+}
+
 }  // namespace
 }  // namespace muster::controller

@@ -1,5 +1,12 @@
 // What a power loss leaves, and who is told so.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <set>
+
+#include "common/io/unique_fd.h"
 #include "tests/unit/controller_logs/store_fixture.h"
 
 namespace muster::logs {
@@ -73,6 +80,133 @@ TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried
   std::filesystem::rename(dir_.path() / "aside", log);
   EXPECT_EQ(synced(), std::vector<LogKey>{bad});
   EXPECT_EQ(store_->state(bad)->synced, 3u);
+}
+
+// A disk whose syncs fail `left` times: all, or of files that end like this.
+class FailingDisk {
+ public:
+  SyncCalls calls() {
+    return {.file =
+                [this](int fd) {
+                  const std::string path = path_of(fd);
+                  if (!path.ends_with(only)) return ::fdatasync(fd);
+                  ++asked;
+                  if (left == 0) return ::fdatasync(fd);
+                  --left;
+                  errno = EIO;
+                  return -1;
+                },
+            .folder =
+                [this](int fd) {
+                  folders.insert(path_of(fd));
+                  return ::fsync(fd);
+                }};
+  }
+  std::string only;
+  int left = 0, asked = 0;
+  std::set<std::string> folders;
+
+ private:
+  static std::string path_of(int fd) { return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string(); }
+};
+
+// The kernel tells of a write that the disk refused once an open file, and forgets the bytes. The next sync of the same open file succeeded, the log counted
+// as durable, and the node deleted the only good copy.
+TEST_F(DurableTest, what_a_failed_sync_did_not_take_is_wanted_again) {
+  FailingDisk disk;
+  calls_ = disk.calls();
+  reopen();
+  append(0, "abc");
+  EXPECT_EQ(synced(), std::vector<LogKey>{key_});
+  append(3, "def");
+  ASSERT_TRUE(store_->finish(key_, 6)->complete);
+  disk.left = 1;
+  const Synced failed = store_->sync();
+  ASSERT_TRUE(failed.error.has_value());
+  EXPECT_NE(failed.error->message.find(file(".log").string()), std::string::npos) << failed.error->message;
+  EXPECT_TRUE(failed.logs.empty());
+  EXPECT_EQ(failed.set_back, std::vector<LogKey>{key_});
+  const Synced later = store_->sync();
+  EXPECT_FALSE(later.error);
+  EXPECT_TRUE(later.set_back.empty()) << "once";
+  const LogState state = store_->state(key_).value();
+  EXPECT_FALSE(state.durable || state.complete);
+  EXPECT_EQ(state.end, 3u);
+  EXPECT_EQ(state.synced, 3u);
+  EXPECT_EQ(std::filesystem::file_size(file(".log")), 3u);
+  EXPECT_EQ(whole(), "abc");
+
+  const auto beyond = store_->append(key_, 6, "ghi", {});
+  ASSERT_FALSE(beyond.has_value()) << "the sender begins again from LogHave";
+  EXPECT_EQ(beyond.error().code, ErrorCode::Conflict);
+  append(3, "def");
+  ASSERT_TRUE(store_->finish(key_, 6).has_value());
+  EXPECT_EQ(synced(), std::vector<LogKey>{key_});
+  EXPECT_TRUE(store_->state(key_)->durable);
+  reopen();
+  EXPECT_TRUE(store_->state(key_)->durable);
+  EXPECT_EQ(whole(), "abcdef");
+}
+
+TEST_F(DurableTest, a_log_that_cannot_be_set_back_yet_takes_nothing) {
+  FailingDisk disk;
+  calls_ = disk.calls();
+  reopen();
+  append(0, "abc");
+  disk.left = 2;  // the sync, and that of the shorter file
+  const Synced failed = store_->sync();
+  EXPECT_TRUE(failed.error.has_value());
+  EXPECT_TRUE(failed.set_back.empty());
+  const auto refused = store_->append(key_, 3, "def", {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::Io) << "to be tried again";
+  const Synced later = store_->sync();
+  EXPECT_FALSE(later.error);
+  EXPECT_EQ(later.set_back, std::vector<LogKey>{key_});
+  EXPECT_EQ(store_->state(key_)->end, 0u);
+  append(0, "abc");
+  EXPECT_EQ(synced(), std::vector<LogKey>{key_});
+  EXPECT_EQ(store_->state(key_)->synced, 3u);
+}
+
+// The same of the index: an end mark that the disk never took counted as there.
+TEST_F(DurableTest, an_index_whose_sync_failed_is_written_anew) {
+  FailingDisk disk;
+  disk.only = ".index";
+  calls_ = disk.calls();
+  reopen();
+  append(0, "abc");
+  disk.left = 1;
+  auto gapped = store_->append(key_, 5, "xyz", Gap{3, 5, "hard cap", {}});
+  ASSERT_FALSE(gapped.has_value());
+  EXPECT_EQ(gapped.error().code, ErrorCode::Io);
+  EXPECT_EQ(disk.asked, 1);
+  append(5, "xyz", Gap{3, 5, "hard cap", {}});
+  EXPECT_EQ(disk.asked, 2) << "no byte stands behind a gap that is not synced";
+
+  ASSERT_TRUE(store_->finish(key_, 8).has_value());
+  struct stat old{}, now{};
+  ASSERT_EQ(::stat(file(".index").c_str(), &old), 0);
+  const io::UniqueFd held(::open(file(".index").c_str(), O_RDONLY | O_CLOEXEC));  // so that its inode is not given out again
+  disk.left = 1;
+  EXPECT_TRUE(store_->sync().error.has_value());
+  EXPECT_FALSE(store_->state(key_)->durable);
+  EXPECT_EQ(synced(), std::vector<LogKey>{key_});
+  EXPECT_TRUE(store_->state(key_)->durable);
+  ASSERT_EQ(::stat(file(".index").c_str(), &now), 0);
+  EXPECT_NE(old.st_ino, now.st_ino);
+  reopen();
+  EXPECT_TRUE(store_->state(key_)->durable);
+  EXPECT_EQ(whole(), "abc<3-5 hard cap>xyz");
+}
+
+// A power cut took the folder's name, and with it all that was synced below.
+TEST_F(DurableTest, the_names_of_the_store_are_synced_when_it_opens) {
+  FailingDisk disk;
+  calls_ = disk.calls();
+  reopen();
+  EXPECT_TRUE(disk.folders.contains(dir_.path().string()));
+  EXPECT_TRUE(disk.folders.contains(dir_.path().parent_path().string()));
 }
 
 }  // namespace

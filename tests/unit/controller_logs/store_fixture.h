@@ -19,7 +19,7 @@ class LogStoreTest : public testing::Test {
   void SetUp() override { reopen(); }
   void reopen(std::uint64_t quota = 1ull << 30) {
     store_.reset();
-    auto store = LogStore::open(root(), quota);
+    auto store = LogStore::open(root(), quota, calls_);
     ASSERT_TRUE(store.has_value()) << store.error().message;
     store_ = std::move(*store);
   }
@@ -61,6 +61,7 @@ class LogStoreTest : public testing::Test {
     }
   }
   test::TempDir dir_;
+  SyncCalls calls_;  // of the next reopen()
   const LogKey key_{JobId("job"), AttemptNo(1), RankNo(0)};
   std::unique_ptr<LogStore> store_;
 };

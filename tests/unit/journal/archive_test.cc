@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 
@@ -99,6 +100,36 @@ TEST(Archive, ListsTheNewestFirstByPages) {
     before = page->back().job;
   }
   EXPECT_THAT(seen, ElementsAre("n19", "n18", "n17", "n16", "n15", "n14", "n13", "n12", "n11", "n10"));
+}
+
+// Finished jobs stayed for ever, and the database only grew.
+TEST(Archive, WhatIsOldGoesAFewAtATime) {
+  TempDir dir;
+  SqliteOptions options = options_for(dir.path());
+  Opened opened = open_journal(options);
+  const auto finish = [&](const std::string& job) {
+    append(*opened.journal, {submitted(job, job), ended(job), archived(job, job)});
+    ASSERT_TRUE(opened.journal->archive(JobId(job)));
+  };
+  const auto left = [&] {
+    std::vector<std::string> names;
+    const auto page = opened.journal->archived({}, 100);
+    if (page) std::ranges::transform(*page, std::back_inserter(names), &ArchivedJob::name);
+    return names;
+  };
+  for (const char* job : {"j1", "j2", "j3", "j4", "j5", "j6"}) finish(job);
+  EXPECT_THAT(left(), SizeIs(6)) << "for ever, unless it is said how long";
+  opened.journal.reset();
+  options.archive_keep = std::chrono::hours(24 * 365 * 100);
+  opened = open_journal(options);
+  finish("j7");
+  EXPECT_THAT(left(), SizeIs(7));
+  opened.journal.reset();
+  options.archive_keep = Duration::zero();  // the samples' events are of years ago
+  opened = open_journal(options);
+  finish("j8");
+  EXPECT_THAT(left(), ElementsAre("j8", "j7", "j6", "j5"));
+  EXPECT_FALSE(*opened.journal->archived_job(JobId("j4")));
 }
 
 TEST(Archive, ADamagedEntryHurtsNobodyElse) {

@@ -41,7 +41,7 @@ TEST(Hello, AJournalBehindItsAgentsIsRefusedUnlessTheLossIsAccepted) {
   // Of another cluster it proves nothing.
   one.set_cluster_id("d");
   EXPECT_FALSE(journal_behind(one, ledger(), JournalIndex(10)));
-  EXPECT_EQ(judged(one, true), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(judged(one, true), grpc::StatusCode::PERMISSION_DENIED) << "a code of its own: the agent must know this refusal from the others";
 }
 
 TEST(Hello, ALowerEpochThanTheAgentHasSeenIsRefused) {

@@ -176,8 +176,6 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
     agent.say(fact);
     fact.mutable_swept()->set_reason("never started");
     agent.say(fact);
-    ASSERT_TRUE(agent.acknowledged());
-    ASSERT_EQ(decided(core::ReportLogsCollected{.job = JobId(job), .attempt = AttemptNo(1), .node = NodeName("n1")}), "");
     ASSERT_TRUE(agent.order(job, v1::Order::kForget)) << job;
   }
   ASSERT_FALSE(seen([](const View& view) {

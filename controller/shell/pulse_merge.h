@@ -1,0 +1,14 @@
+// Two pulses of one connection as one, when the earlier was not looked at before the later came.
+#pragma once
+
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::controller {
+
+inline constexpr int kSamplesKept = 1'000;    // a reading: as many as an agent sends at once
+inline constexpr std::size_t kStepsKept = 4;  // newest steps of a reading whose shards are kept: as many as the core watches
+
+// `newest` is what counts; what `earlier` alone says and no later pulse repeats (samples, shards, attempts) is kept within the bounds above.
+void take_over(v1::Pulse& newest, v1::Pulse earlier);
+
+}  // namespace muster::controller

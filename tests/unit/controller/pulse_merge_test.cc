@@ -1,0 +1,81 @@
+#include "controller/shell/pulse_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster::controller {
+namespace {
+
+v1::AttemptReading& reading(v1::Pulse& pulse, const std::string& job, std::int64_t step) {
+  v1::AttemptReading& made = *pulse.add_readings();
+  made.set_job_id(job);
+  made.set_attempt(1);
+  made.add_ranks()->set_step(step);
+  return made;
+}
+void shard(v1::AttemptReading& reading, std::int64_t step, const std::string& name, std::uint64_t bytes) {
+  v1::ShardReading& made = *reading.add_shards();
+  made.set_step(step);
+  made.set_shard(name);
+  made.set_bytes(bytes);
+}
+std::string steps(const v1::AttemptReading& reading) {
+  std::string text;
+  for (const v1::StepSample& sample : reading.samples()) text += std::to_string(sample.step()) + " ";
+  return text;
+}
+std::string shards(const v1::AttemptReading& reading) {
+  std::string text;
+  for (const v1::ShardReading& one : reading.shards()) text += std::to_string(one.step()) + one.shard() + std::to_string(one.bytes()) + " ";
+  return text;
+}
+
+TEST(PulseMerge, ReadingsAreTheNewestAndSamplesFollowEachOther) {
+  v1::Pulse earlier, newest;
+  v1::AttemptReading& old = reading(earlier, "a", 2);
+  old.add_samples()->set_step(1);
+  old.add_samples()->set_step(2);
+  reading(earlier, "gone", 7);
+  reading(newest, "a", 3).add_samples()->set_step(3);
+  newest.set_number(9);
+  take_over(newest, earlier);
+  EXPECT_EQ(newest.number(), 9u);
+  ASSERT_EQ(newest.readings_size(), 2);
+  EXPECT_EQ(newest.readings(0).ranks_size(), 1);
+  EXPECT_EQ(newest.readings(0).ranks(0).step(), 3);
+  EXPECT_EQ(steps(newest.readings(0)), "1 2 3 ");
+  EXPECT_EQ(newest.readings(1).job_id(), "gone");
+}
+
+// Agents say a shard of an older step once: a pulse that is thrown away must not take it along.
+TEST(PulseMerge, ShardsThatNobodyRepeatsStay) {
+  v1::Pulse earlier, newest;
+  v1::AttemptReading& old = reading(earlier, "a", 1);
+  shard(old, 10, "x", 1);
+  shard(old, 20, "x", 1);
+  v1::AttemptReading& now = reading(newest, "a", 2);
+  shard(now, 20, "x", 2);
+  shard(now, 20, "y", 2);
+  take_over(newest, earlier);
+  EXPECT_EQ(shards(newest.readings(0)), "20x2 20y2 10x1 ");
+}
+
+TEST(PulseMerge, WhatPilesUpIsBounded) {
+  v1::Pulse waiting;
+  for (std::int64_t at = 0; at < 3 * kSamplesKept; ++at) {
+    v1::Pulse next;
+    v1::AttemptReading& one = reading(next, "a", at);
+    one.add_samples()->set_step(at);
+    shard(one, at, "x", 1);
+    take_over(next, std::move(waiting));
+    waiting = std::move(next);
+  }
+  ASSERT_EQ(waiting.readings_size(), 1);
+  EXPECT_EQ(waiting.readings(0).samples_size(), kSamplesKept);
+  EXPECT_EQ(waiting.readings(0).samples(kSamplesKept - 1).step(), 3 * kSamplesKept - 1);
+  EXPECT_EQ(waiting.readings(0).shards_size(), static_cast<int>(kStepsKept));
+}
+
+}  // namespace
+}  // namespace muster::controller

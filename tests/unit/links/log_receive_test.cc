@@ -1,0 +1,126 @@
+// The controller's end of PushLogs, with an agent's half of the stream driven by hand.
+#include "controller/links/log_receive.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "common/rpc/channel.h"
+#include "controller/links/log_stream.h"
+#include "muster/v1/agent_service.grpc.pb.h"
+
+namespace muster::links {
+namespace {
+
+constexpr std::chrono::seconds kPatience(20);
+
+class LogService final : public v1::AgentService::CallbackService {
+ public:
+  explicit LogService(LogReceiver& receiver) : receiver_(receiver) {}
+  LogReceiver::Reactor* PushLogs(grpc::CallbackServerContext* context) override { return receiver_.push_logs(context); }
+
+ private:
+  LogReceiver& receiver_;
+};
+
+class LogReceiveTest : public testing::Test {
+ protected:
+  LogReceiveTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "muster-logs-XXXXXX").string();
+    dir_ = ::mkdtemp(pattern.data());
+    logs::SyncCalls calls;
+    calls.file = [this](int fd) {
+      if (failures_ == 0) return ::fdatasync(fd);
+      --failures_;
+      errno = EIO;
+      return -1;
+    };
+    store_ = std::move(*logs::LogStore::open(dir_ / "logs", 1 << 30, std::move(calls)));
+    receiver_ = LogReceiver::start(*store_, {});
+    service_ = std::make_unique<LogService>(*receiver_);
+    const std::string address = "unix:" + (dir_ / "s").string();
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    stub_ = v1::AgentService::NewStub(rpc::make_channel({.address = address}));
+  }
+  ~LogReceiveTest() override {
+    receiver_->stop();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    std::filesystem::remove_all(dir_);
+  }
+  // Opens the log and sends "abc" and its end. True: the controller says that it is complete. False: the stream ended, with `status_`.
+  bool ship() {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    const auto stream = stub_->PushLogs(&context);
+    v1::PushLogsRequest request;
+    request.mutable_hello()->set_node("n1");
+    stream->Write(request);
+    named(*request.mutable_open());
+    stream->Write(request);
+    v1::PushLogsResponse response;
+    bool complete = false;
+    if (stream->Read(&response)) {
+      first_ = response.have(0);
+      named(*request.mutable_chunk()).set_data("abc");
+      stream->Write(request);
+      named(*request.mutable_end()).set_size(3);
+      stream->Write(request);
+      while (!complete && stream->Read(&response)) complete = response.have(0).complete();
+    }
+    stream->WritesDone();
+    while (stream->Read(&response)) {
+    }
+    status_ = stream->Finish();
+    return complete;
+  }
+  template <class Message>
+  static Message& named(Message& message) {
+    message.set_job_id("job");
+    message.set_attempt(1);
+    return message;
+  }
+
+  std::filesystem::path dir_;
+  std::atomic<int> failures_ = 0;
+  std::unique_ptr<logs::LogStore> store_;
+  std::unique_ptr<LogReceiver> receiver_;
+  std::unique_ptr<LogService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::AgentService::Stub> stub_;
+  v1::LogHave first_;
+  grpc::Status status_;
+};
+
+// The disk refused the bytes once; the next sync of the same file succeeded, the log was called complete, and its agent deleted the only good copy.
+TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
+  failures_ = 1;
+  EXPECT_FALSE(ship());
+  EXPECT_EQ(status_.error_code(), grpc::StatusCode::ABORTED) << status_.error_message();
+  EXPECT_TRUE(ship()) << status_.error_message();
+  EXPECT_EQ(first_.offset(), 0u);
+  EXPECT_TRUE(store_->state({JobId("job"), AttemptNo(1), RankNo(0)})->durable);
+}
+
+// Messages without bytes counted as nothing: a stream of them was taken in without end while the disk hung.
+TEST(LogQueue, AMessageWithoutBytesCosts) {
+  v1::PushLogsRequest open, end, gap, bytes;
+  open.mutable_open()->set_job_id("job");
+  end.mutable_end()->set_size(3);
+  gap.mutable_chunk()->mutable_gap()->set_reason(std::string(1'000, 'r'));
+  bytes.mutable_chunk()->set_data(std::string(256 << 10, 'b'));
+  EXPECT_GT(queue_cost(open), 50u);
+  EXPECT_GT(queue_cost(end), 50u);
+  EXPECT_GT(queue_cost(gap), 1'000u);
+  EXPECT_GT(queue_cost(bytes), 256u << 10);
+  EXPECT_LT(queue_cost(bytes), 257u << 10);
+}
+
+}  // namespace
+}  // namespace muster::links
