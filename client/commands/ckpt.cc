@@ -33,6 +33,27 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
   fmt::print("{}", render::to_text(table, context.out, 0));
 }
 
+// With all of its checkpoints: an answer holds the newest thousand.
+Result<v1::Job> job_with_all(const Context& context, const std::string& name) {
+  auto session = context.connect();
+  if (!session) return fail(std::move(session.error()));
+  v1::GetJobRequest request;
+  request.set_job(name);
+  auto answer = ask(*session, &Jobs::GetJob, request);
+  if (!answer) return fail(std::move(answer.error()));
+  v1::Job job = std::move(*answer->mutable_job());
+  request.set_job(job.id());  // its name may be another job's by the next page
+  while (answer->checkpoints_first() > 0) {
+    request.set_checkpoints_before(answer->checkpoints_first());
+    answer = ask(*session, &Jobs::GetJob, request);
+    if (!answer) return fail(std::move(answer.error()));
+    auto& older = *answer->mutable_job()->mutable_checkpoints();
+    older.MergeFrom(job.checkpoints());
+    job.mutable_checkpoints()->Swap(&older);
+  }
+  return job;
+}
+
 Result<int> list(const Context& context, const std::string& job, const std::string& output) {
   const auto paths = [](const v1::Job& answer) {
     std::string text;
@@ -40,7 +61,7 @@ Result<int> list(const Context& context, const std::string& job, const std::stri
     return text;
   };
   return show_answer<v1::Job>(
-      output, [&] { return get_job(context, job); },
+      output, [&] { return job_with_all(context, job); },
       {.names = paths,
        .document = [](const auto& answer, render::Format format) { return render::document_list(answer.checkpoints(), "Checkpoint", format); },
        .people = [&](const auto& answer, bool) { print_checkpoints(context, answer); }});

@@ -38,8 +38,8 @@ void add_env(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("env", "Print what a rank really gets: command line, directory, environment and where each value came from");
   add_job_option(*command, options->job);
-  command->add_option("-r,--rank", options->rank, "which one, counted over the whole job from 0")->required()->type_name("RANK");
-  command->add_option("--attempt", options->attempt, "of this attempt instead of the current one")->type_name("N");
+  add_number_option(*command, "-r,--rank", options->rank, "which one, counted over the whole job from 0")->required()->type_name("RANK");
+  add_number_option(*command, "--attempt", options->attempt, "of this attempt instead of the current one", 1)->type_name("N");
   add_output_option(*command, options->output, render::Names::No);
   command->footer(
       "What the node added has the source 'node': PATH, HOME, USER and the like where the job does not set them, and the program's path, which is looked up\n"

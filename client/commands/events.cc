@@ -77,7 +77,7 @@ void add_events(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("events", "Print what happened, with its cause: of a job, of a node, or of everything");
   command->add_option("target", options->target, "a job (name, id, @last) or a node; without: everything")->type_name("");
   command->add_flag("-f,--follow", options->follow, "go on with what comes; ends with the job");
-  command->add_option("--from", options->from, "only events behind this journal index (-o json has it)")->type_name("INDEX");
+  add_number_option(*command, "--from", options->from, "only events behind this journal index (-o json has it)")->type_name("INDEX");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   add_output_option(*command, options->output, render::Names::No);
   command->footer(

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,12 +10,14 @@
 
 namespace muster::client {
 
+inline constexpr std::size_t kLineBytesMost = 1 << 20;
+
 class LineCutter {
  public:
-  // A line longer than `most` (a progress bar without a newline) is given in pieces.
-  explicit LineCutter(std::size_t most = std::numeric_limits<std::size_t>::max()) : most_(most) {}
+  // A line longer than `most` bytes (a progress bar without a newline) is given in pieces of that length, each as if it were a line; the last is what is left.
+  explicit LineCutter(std::size_t most = kLineBytesMost) : most_(most) {}
 
-  // `each(line)` for every line that ends in what came so far; without the newline.
+  // `each(line)` for every line that ends in what came so far; without the newline. Holds at most `most` bytes a log besides `data`.
   template <class Each>
   void add(std::uint32_t attempt, std::uint32_t rank, std::string_view data, Each each) {
     std::string& rest = rest_[{attempt, rank}];
@@ -24,14 +25,11 @@ class LineCutter {
     rest += data;
     std::size_t start = 0;
     for (std::size_t end = rest.find('\n', looked); end != std::string::npos; end = rest.find('\n', start)) {
+      start = cut(rest, start, end, each);
       each(std::string_view(rest).substr(start, end - start));
       start = end + 1;
     }
-    rest.erase(0, start);
-    if (rest.size() > most_) {
-      each(std::string_view(rest));
-      rest.clear();
-    }
+    rest.erase(0, cut(rest, start, rest.size(), each));
   }
   // What stands there without a newline: nothing will be put behind it.
   template <class Each>
@@ -51,6 +49,13 @@ class LineCutter {
   }
 
  private:
+  // Gives the whole pieces of [start, end), but never its last byte: what ends a line must not come out as an empty one. Where the rest begins.
+  template <class Each>
+  std::size_t cut(std::string_view text, std::size_t start, std::size_t end, Each& each) const {
+    for (; end - start > most_; start += most_) each(text.substr(start, most_));
+    return start;
+  }
+
   std::size_t most_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rest_;  // (attempt, rank)
 };

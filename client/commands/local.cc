@@ -1,6 +1,8 @@
 // muster local up | down | status: a private cluster on this machine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "client/commands/call.h"
@@ -30,14 +32,41 @@ std::string hint(const Options& options) {
   return dir_of(options) == default_local_dir() ? "" : fmt::format("; tell clients: export MUSTER_CONTROLLER={}", local_endpoint(dir_of(options)).string());
 }
 
-Result<int> up(Context& context, const Options& options) {
+std::string counted(std::size_t number, std::string_view what) { return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s"); }
+
+std::string up_text(const std::vector<v1::Node>& nodes) {
+  const auto devices_of = [](const v1::Node& node) { return static_cast<std::size_t>(node.inventory().devices_size()); };
+  std::string text = "controller and " + counted(nodes.size(), "node");
+  if (std::ranges::adjacent_find(nodes, std::ranges::not_equal_to(), devices_of) == nodes.end())
+    return fmt::format("{} with {} each are up", text, counted(devices_of(nodes.front()), "device"));
+  text += " are up: ";
+  for (const auto& node : nodes) text += fmt::format("{}'{}' with {}", &node == nodes.data() ? "" : ", ", node.name(), counted(devices_of(node), "device"));
+  return text;
+}
+
+// Which numbers the user gave: a plain 'local up' takes what is there.
+struct Asked {
+  bool nodes = false;
+  bool devices = false;
+};
+
+Result<int> up(Context& context, const Options& options, const Asked& asked) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
-  const auto daemons =
+  const auto nodes =
       local_up(context, {.dir = dir_of(options), .nodes = options.nodes, .devices = options.devices, .controller_args = options.controller_args}, *timeout);
-  if (!daemons) return fail(daemons.error());
-  fmt::print("private cluster in {}: controller and {} node{} with {} device{} each are up{}\n", dir_of(options).string(), options.nodes,
-             options.nodes == 1 ? "" : "s", options.devices, options.devices == 1 ? "" : "s", hint(options));
+  if (!nodes) return fail(nodes.error());
+  fmt::print("private cluster in {}: {}{}\n", dir_of(options).string(), up_text(*nodes), hint(options));
+  std::vector<std::string> other;
+  if (asked.nodes && nodes->size() != options.nodes) other.push_back(fmt::format("it has {}, not {}", counted(nodes->size(), "node"), options.nodes));
+  for (const auto& node : *nodes) {
+    const auto devices = static_cast<std::uint32_t>(node.inventory().devices_size());
+    if (asked.devices && devices != options.devices)
+      other.push_back(fmt::format("'{}' has {}, not {}", node.name(), counted(devices, "device"), options.devices));
+  }
+  if (!other.empty())
+    fmt::print(stderr, "not what was asked for: {}; what runs is left as it is; to change it: 'muster local down' first, then 'muster local up' again\n",
+               fmt::join(other, ", "));
   return kOk;
 }
 
@@ -76,18 +105,20 @@ void add_local(CLI::App& app, Context& context, int& exit) {
     added->add_option("--state-dir", options.dir, "where it lives (default: $MUSTER_LOCAL_DIR, else below your home's state directory)")->type_name("DIR");
     return added;
   };
-  const auto range = [](std::uint32_t most) { return CLI::Validator(CLI::Range(1U, most)).description(""); };
   // Options of their own: CLI11 gives variables to the verbs that were not called, too.
   auto options = std::make_shared<Options>();
   CLI::App* start = verb("up", "Start it, or what of it is gone", *options);
-  start->add_option("-n,--nodes", options->nodes, "agents to run, 1 to 256")->check(range(256))->type_name("N")->capture_default_str();
-  start->add_option("-d,--devices", options->devices, "device slots a node, of type cpu, 1 to 1024")->check(range(1024))->type_name("N")->capture_default_str();
+  CLI::Option* nodes = add_number_option(*start, "-n,--nodes", options->nodes, "agents to run, 1 to 256", 1, 256);
+  nodes->type_name("N")->capture_default_str();
+  CLI::Option* devices = add_number_option(*start, "-d,--devices", options->devices, "device slots a node, of type cpu, 1 to 1024", 1, 1024);
+  devices->type_name("N")->capture_default_str();
   add_timeout_option(*start, options->timeout, "for all nodes to register");
   start->get_option("--timeout")->capture_default_str();
   start->add_option("--controller-arg", options->controller_args, "passed to muster-controller as it is (may be given again)")
       ->type_name("ARG")
       ->allow_extra_args(false);
-  on_chosen(*start, context, exit, [options](Context& chosen) { return up(chosen, *options); });
+  on_chosen(*start, context, exit,
+            [options, nodes, devices](Context& chosen) { return up(chosen, *options, {.nodes = nodes->count() > 0, .devices = devices->count() > 0}); });
   options = std::make_shared<Options>();
   CLI::App* stop = verb("down", "Cancel its jobs and stop it; its state stays", *options);
   add_timeout_option(*stop, options->timeout, "for the jobs to end before they are killed");

@@ -132,15 +132,28 @@ void signal_all(const std::vector<LocalDaemon>& daemons, int number) {
   }
 }
 
-// Waits until `nodes` are connected, by the events that say so; daemons that die are noticed within a second.
-Result<void> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, std::uint32_t nodes, Clock::time_point until) {
+// All connected nodes, once those of `daemons` are among them.
+std::optional<std::vector<v1::Node>> connected_nodes(const Session& session, const std::vector<LocalDaemon>& daemons) {
+  auto answer = ask(session, &Nodes::ListNodes, v1::ListNodesRequest(), nullptr, std::chrono::seconds(1));
+  if (!answer) return std::nullopt;
+  std::vector<v1::Node> nodes;
+  for (auto& node : *answer->mutable_nodes()) {
+    if (node.connected()) nodes.push_back(std::move(node));
+  }
+  const auto there = [&](const LocalDaemon& daemon) { return daemon.node.empty() || std::ranges::find(nodes, daemon.node, &v1::Node::name) != nodes.end(); };
+  if (!std::ranges::all_of(daemons, there)) return std::nullopt;
+  return nodes;
+}
+
+// Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are noticed within a second.
+Result<std::vector<v1::Node>> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
   while (Clock::now() < until) {
-    if (auto alive = all_alive(daemons); !alive) return alive;
+    if (auto alive = all_alive(daemons); !alive) return fail(std::move(alive.error()));
     auto session = context.connect();
     if (session) {
       const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
-      if (status && status->nodes_connected() >= nodes) return {};
       if (status) {
+        if (auto nodes = connected_nodes(*session, daemons)) return std::move(*nodes);
         // Something will register: its event ends this wait; the deadline bounds it, so that a dead daemon is noticed.
         grpc::ClientContext watch;
         session->prepare(watch, std::chrono::milliseconds(300));
@@ -160,8 +173,8 @@ Result<void> wait_registered(const Context& context, const std::vector<LocalDaem
       poll(&item, 1, 20);
     }
   }
-  return fail(ErrorCode::TimedOut,
-              fmt::format("waiting for {} node{} to register: time is up; see '{}'", nodes, nodes == 1 ? "" : "s", daemons.back().log.parent_path().string()));
+  return fail(ErrorCode::TimedOut, fmt::format("waiting for {} node{} to register: time is up; see '{}'", daemons.size() - 1, daemons.size() == 2 ? "" : "s",
+                                               daemons.back().log.parent_path().string()));
 }
 
 std::string node_name(std::uint32_t number) { return fmt::format("n{}", number); }
@@ -194,7 +207,7 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   return out;
 }
 
-Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
+Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   for (const auto& dir : {up.dir, local_controller_dir(up.dir), up.dir / "agents", up.dir / "log"}) {
     if (auto made = io::make_dirs(dir, 0700); !made) return fail(std::move(made.error()));
@@ -250,8 +263,7 @@ Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, s
     if (auto written = remember(); !written) return fail(std::move(written.error()));
   }
   context.controller = endpoint.string();
-  if (auto registered = wait_registered(context, running, up.nodes, until); !registered) return fail(std::move(registered.error()));
-  return running;
+  return wait_registered(context, running, until);
 }
 
 namespace {
@@ -261,21 +273,28 @@ void cancel_jobs(const Context& context, Clock::time_point until) {
   auto session = context.connect();
   if (!session) return;
   constexpr std::chrono::seconds kShort(3);
-  const auto jobs = ask(*session, &Jobs::ListJobs, v1::ListJobsRequest(), nullptr, kShort);
-  if (!jobs) return;
-  for (const auto& job : jobs->jobs()) {
+  std::vector<std::string> jobs;
+  v1::ListJobsRequest page;
+  do {
+    const auto answer = ask(*session, &Jobs::ListJobs, page, nullptr, kShort);
+    if (!answer) break;
+    for (const auto& job : answer->jobs()) jobs.push_back(job.id());
+    page.set_page_token(answer->next_page_token());
+  } while (!page.page_token().empty());
+  for (const auto& job : jobs) {
+    if (Clock::now() >= until) return;
     v1::CancelJobRequest request;
-    request.set_job(job.id());
+    request.set_job(job);
     request.set_reason("the private cluster is going down");
     (void)ask(*session, &Jobs::CancelJob, request, nullptr, kShort);
   }
-  for (const auto& job : jobs->jobs()) {
+  for (const auto& job : jobs) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) return;
     grpc::ClientContext call;
     session->prepare(call, left);
     v1::WatchRequest request;
-    request.set_job(job.id());
+    request.set_job(job);
     request.set_until_final(true);
     auto stream = session->jobs->Watch(&call, request);
     v1::WatchResponse response;
@@ -285,8 +304,10 @@ void cancel_jobs(const Context& context, Clock::time_point until) {
   }
 }
 
-// Workers outlive agents: those whose claim stands in a run directory of this cluster get SIGTERM, then all that carries their cookie is killed.
+// Workers outlive agents: those whose claim stands in a run directory of this cluster are killed, then all that carries their cookie.
 Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
+  const auto boot = process::boot_id();
+  if (!boot) return fail(boot.error());
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(dir / "agents", ignored)) {
     const rundir::AgentLayout agent(entry.path());
@@ -296,7 +317,7 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       const rundir::RunLayout layout(agent.run(run.job, run.attempt));
       const auto claim = rundir::read_claim(layout);
       const auto launch = rundir::read_launch(layout);
-      if (claim && *claim && (*claim)->pid() != 0) {
+      if (claim && *claim && (*claim)->pid() != 0 && (*claim)->boot_id() == boot->str()) {  // of another boot: its numbers are a stranger's now
         if (auto pidfd = process::Pidfd::open({.pid = static_cast<pid_t>((*claim)->pid()), .start_time = (*claim)->start_time()})) (void)pidfd->signal(SIGKILL);
       }
       if (!launch || !*launch) continue;

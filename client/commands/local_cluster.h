@@ -31,10 +31,11 @@ struct LocalUp {
 // The daemons of `processes`, living or not. NotFound: no cluster was ever started here.
 Result<std::vector<LocalDaemon>> read_daemons(const std::filesystem::path& dir);
 
-// Starts what is not running, waits until every node has registered. A daemon that ends at once is reported with the end of its log.
-Result<std::vector<LocalDaemon>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout);
+// Starts what is not running, waits until every node of `up` is connected: then all nodes that are, those of an earlier, larger cluster among them. What runs
+// is left as it is, with as many devices as it has. A daemon that ends at once is reported with the end of its log.
+Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout);
 
-// Cancels live jobs, waits for their ranks to be gone, then stops the daemons; whatever is left after the deadline is killed, ranks included.
+// Cancels all live jobs, waits for their ranks to be gone, then stops the daemons; whatever is left after the deadline is killed, ranks included.
 Result<void> local_down(Context& context, const std::filesystem::path& dir, std::chrono::milliseconds timeout);
 
 }  // namespace muster::client

@@ -13,6 +13,7 @@
 #include "client/commands/line_cutter.h"
 #include "client/commands/out.h"
 #include "client/render/style.h"
+#include "client/render/text.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -122,6 +123,16 @@ Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
   return pattern;
 }
 
+// Behind "no log lines".
+std::string why_none(const Session& session, Interrupt& interrupt, const Options& options) {
+  if (!options.since.empty()) return " since then";
+  v1::GetJobRequest request;
+  request.set_job(options.job);
+  const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
+  if (!answer || !render::is_final(answer->job().phase())) return " yet";
+  return fmt::format(": the job has ended ({})", render::phase_text(answer->job().phase()));
+}
+
 Result<int> logs(const Context& context, const Options& options) {
   auto request = request_of(options);
   if (!request) return fail(request.error());
@@ -143,7 +154,7 @@ Result<int> logs(const Context& context, const Options& options) {
     flush_out();
     if (interrupt.timed_out()) return kTimedOut;
     if (!status.ok() && !interrupt.interrupted()) return fail(to_error(session, status));
-    if (!printer.any() && !interrupt.fired()) fmt::print(stderr, "no log lines {}\n", options.since.empty() ? "yet" : "since then");
+    if (!printer.any() && !interrupt.fired()) fmt::print(stderr, "no log lines{}\n", why_none(session, interrupt, options));
     return kOk;
   });
 }
@@ -159,7 +170,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
   command->add_option("--node", options->node, "only this node's ranks")->type_name("NODE");
   command->add_option("--attempt", options->attempt, "this one, or all")->type_name("N");
   command->add_option("--since", options->since, "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")->type_name("TIME");
-  command->add_option("-n,--tail", options->tail, "begin this many lines before the end")->type_name("LINES");
+  add_number_option(*command, "-n,--tail", options->tail, "begin this many lines before the end")->type_name("LINES");
   command->add_option("--grep", options->grep, "only lines that match this regular expression")->type_name("RE");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank");
@@ -168,6 +179,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
       "--since goes by when lines reached the controller, which notes the time every ten seconds: a few lines from before may come along\n"
+      "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw gives the bytes as they are.\n"
       "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, node or attempt");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return logs(chosen, *options); });
 }

@@ -159,6 +159,19 @@ void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const s
   command.add_option("-r,--rank", into, what)->delimiter(',')->type_name("RANKS")->allow_extra_args(false);
 }
 
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    if (read.ec != std::errc() || read.ptr != end || number < least || number > most)
+      return fmt::format("'{}': write a whole number from {} to {}", text, least, most);
+    text = fmt::format("{}", number);
+    return "";
+  };
+  return {check, ""};
+}
+
 Result<milliseconds> parse_timeout(std::string_view text) {
   if (const auto duration = duration_of(text)) return *duration;
   return fail(ErrorCode::InvalidArgument, fmt::format("time-out '{}': not a duration; write 30s, 5m, 2h or 250ms", text));

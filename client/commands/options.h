@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,14 @@ void add_job_option(CLI::App& command, std::string& into);
 void add_output_option(CLI::App& command, std::string& into, render::Names names = render::Names::Yes);
 void add_timeout_option(CLI::App& command, std::string& into, const std::string& what);
 void add_ranks_option(CLI::App& command, std::vector<std::string>& into, const std::string& what);
+
+// Digits and nothing else, from `least` to `most`: CLI11 alone takes "-1" and "99999999999999999999" for the greatest number there is, and "010" for 8.
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+template <class Number>
+CLI::Option* add_number_option(CLI::App& command, const std::string& names, Number& into, const std::string& what, std::uint64_t least = 0,
+                               std::uint64_t most = std::numeric_limits<Number>::max()) {
+  return command.add_option(names, into, what)->transform(whole_number(least, most));
+}
 
 // "30s", "5m", "2h", "1d", "250ms"; a bare number is seconds. At most ten years.
 Result<std::chrono::milliseconds> parse_timeout(std::string_view text);

@@ -1,6 +1,8 @@
 // muster ps: jobs, newest first.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "client/commands/call.h"
@@ -17,10 +19,21 @@ std::string step_text(const v1::Progress& progress) {
   return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total()) : fmt::format("{}", progress.step());
 }
 
+// Of this attempt; 0 = unknown. Not every program writes how long a step took: then the mean since its ranks were up, their set-up among it.
+double step_seconds(const v1::Job& job) {
+  const v1::Progress& progress = job.progress();
+  if (progress.step_seconds() > 0 || job.attempts().empty()) return progress.step_seconds();
+  const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
+  const std::int64_t steps = progress.step() - (attempt.has_resume() ? attempt.resume().step() : 0);
+  if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() || !progress.has_at()) return 0;
+  return std::chrono::duration<double>(render::wall_time(progress.at()) - render::wall_time(attempt.running_at())).count() / static_cast<double>(steps);
+}
+
 std::string eta_text(const v1::Job& job) {
   const v1::Progress& progress = job.progress();
-  if (job.phase() != v1::JOB_PHASE_RUNNING || progress.total() <= 0 || progress.step_seconds() <= 0) return "-";
-  const double left = static_cast<double>(progress.total() - progress.step()) * progress.step_seconds();
+  const double each = step_seconds(job);
+  if (job.phase() != v1::JOB_PHASE_RUNNING || progress.total() <= 0 || each <= 0) return "-";
+  const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) * each;
   return render::duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
 }
 

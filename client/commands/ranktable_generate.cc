@@ -103,8 +103,7 @@ void add_ranktable_generate(CLI::App& group, Context& context, int& exit) {
           ->add_option("--visible-devices,--visible_devices", options->visible_devices,
                        "physical device of each logic one, e.g. 4,5,6,7 (default: the same numbers)")
           ->type_name("LIST"),
-      command->add_option("--device-num-per-node,--device_num_per_node", options->per_node, "devices of a server")
-          ->check(CLI::Range(1U, ranktable::kDevicesPerServerMax))
+      add_number_option(*command, "--device-num-per-node,--device_num_per_node", options->per_node, "devices of a server", 1, ranktable::kDevicesPerServerMax)
           ->capture_default_str(),
       command->add_option("--hccn-conf", options->hccn_conf, "file of card addresses, for when hccn_tool is not on PATH or has no answer")
           ->type_name("FILE")

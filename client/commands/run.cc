@@ -9,6 +9,7 @@
 #include "client/commands/commands.h"
 #include "client/commands/follow.h"
 #include "client/commands/spec_file.h"
+#include "common/spec/parse.h"
 
 namespace muster::client {
 namespace {
@@ -27,10 +28,28 @@ std::string fresh_request_id() {
   return fmt::format("cli-{:08x}{:08x}-{}", chance(), chance(), getpid());
 }
 
+// Who gives an id again with another spec meant another job, and must not be told the old one's. Both specs are completed by this very program.
+Result<void> check_same_spec(const Session& session, const v1::SubmitJobRequest& request, const std::string& job, Interrupt* interrupt) {
+  v1::GetJobRequest which;
+  which.set_job(job);
+  auto before = ask(session, &Jobs::GetJob, which, interrupt);
+  if (!before) return fail(std::move(before.error()));
+  v1::JobSpec theirs = before->job().spec(), ours = request.spec();
+  (void)spec::complete(theirs);
+  (void)spec::complete(ours);
+  if (spec::spec_hash(theirs) == spec::spec_hash(ours)) return {};
+  return fail(ErrorCode::Conflict,
+              fmt::format("submitting job '{}': request id '{}' was given before, with another spec, for job '{}' ({}); a new job wants a new id", ours.name(),
+                          request.request_id(), theirs.name(), job));
+}
+
 Result<v1::SubmitJobResponse> submit(const Session& session, const v1::SubmitJobRequest& request, Interrupt* interrupt) {
   constexpr int kTriesMost = 3;  // the request id makes another one safe
   for (int tries = 1;; ++tries) {
     auto response = ask(session, &Jobs::SubmitJob, request, interrupt);
+    if (response && response->repeated_request()) {
+      if (auto same = check_same_spec(session, request, response->job_id(), interrupt); !same) return fail(std::move(same.error()));
+    }
     if (response || response.error().code != ErrorCode::Unreachable || tries == kTriesMost || (interrupt != nullptr && interrupt->fired())) return response;
   }
 }
@@ -83,7 +102,7 @@ void add_run(CLI::App& app, Context& context, int& exit) {
       "              id=$(muster run -d job.yaml) && muster wait $id\n"
       "into a pipe:  events, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
       "exit:         0 it succeeded (with -d: it was submitted; after Ctrl-C: it goes on)  1 it failed  2 these nodes can never run it  3 it was cancelled\n"
-      "              4 --timeout is over  12 the name is taken by a live job  13 no controller  64 the spec is wrong");
+      "              4 --timeout is over  12 the name is taken by a live job, or the request id by another spec  13 no controller  64 the spec is wrong");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return run(chosen, *options); });
 }
 

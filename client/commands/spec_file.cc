@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 
 #include "common/io/file.h"
 #include "common/spec/parse.h"
@@ -20,6 +19,10 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector
     out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return out;
+}
+
+Error too_long(std::string_view file) {
+  return {ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", file)};
 }
 
 }  // namespace
@@ -39,16 +42,17 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   std::error_code ignored;
   spec::ParseOptions parse;
   if (options.file == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    text.resize(spec::kSpecBytesMax + 1);
+    std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > spec::kSpecBytesMax) return fail(too_long("<stdin>"));
     parse.base_dir = fs::current_path(ignored).string();
   } else {
     auto read = io::read_file(options.file, spec::kSpecBytesMax);
     if (!read) {
       if (read.error().code == ErrorCode::NotFound)
         return fail(ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': there is no such file", options.file));
-      if (read.error().code == ErrorCode::ResourceExhausted)
-        return fail(ErrorCode::InvalidArgument,
-                    fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", options.file));
+      if (read.error().code == ErrorCode::ResourceExhausted) return fail(too_long(options.file));
       return fail(ErrorCode::InvalidArgument, std::move(read.error().message));
     }
     text = std::move(*read);

@@ -127,6 +127,11 @@ class OneCluster(Case):
         self.said(self.cluster, "no such spec file", self.cluster.muster("run", self.cluster.path("none.yaml")), 64)
         self.said(self.cluster, "spec file is a directory", self.cluster.muster("run", self.cluster.dir), 64)
         self.said(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
+        self.said(self.cluster, "spec over 1 MiB on standard input", self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"), 64)
+        with open("/dev/zero", "rb") as endless:  # it was read until memory was full
+            process = self.cluster.start("run", "-", stdin=endless)
+            self.assertIn("longer than 1 MiB", process.communicate(timeout=private.PATIENCE)[1])
+            self.assertEqual(process.returncode, 64)
         self.said(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
 
     def test_never_satisfiable(self):
@@ -203,7 +208,9 @@ class OneCluster(Case):
                             ("a time-out that is none", ["wait", "x", "--timeout", "soon"]), ("ranks that are none", ["logs", "x", "--rank", "a-b"]), ("an expression that is none", ["logs", "x", "--grep", "("]),
                             ("--set without a value", ["run", path, "--set", "resources.nodes"]), ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
                             ("wait for something else", ["wait", "x", "--for", "lunch"]), ("a time that is none", ["logs", "x", "--since", "yesterday"]),
-                            ("an attempt that is none", ["logs", "x", "--attempt", "0"]), ("raw bytes of every rank", ["logs", "x", "--raw"])):
+                            ("an attempt that is none", ["logs", "x", "--attempt", "0"]), ("raw bytes of every rank", ["logs", "x", "--raw"]),
+                            ("a number below nothing", ["logs", "x", "--tail", "-1"]), ("a number that fits nowhere", ["logs", "x", "--tail", "99999999999999999999"]),
+                            ("an index below nothing", ["events", "x", "--from", "-1"]), ("no devices", ["local", "up", "--devices", "0"])):
             with self.subTest(title):
                 done = self.cluster.muster(*args)
                 self.said(self.cluster, "usage: " + title, done, 64)
@@ -493,6 +500,18 @@ class FullDisk(Case):
                     daemon.close()
                 cluster.daemons.clear()
                 self.unmount()
+
+
+class TakenSocket(Case):
+    # A second controller took the socket of the first one without a word, and nobody could reach that one any more.
+    def test_a_socket_that_is_served(self):
+        with Private() as cluster:
+            cluster.controller()
+            second = cluster.controller(state=cluster.path("other"), wait=False)
+            code, text = second.ended()
+            self.assertEqual(code, 70, text)
+            self.assertIn("another controller serves this socket", last_log_line(text))
+            cluster.muster("--controller", "unix:" + cluster.path("s"), "ps", code=0)
 
 
 if __name__ == "__main__":

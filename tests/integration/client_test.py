@@ -214,6 +214,12 @@ class Verbs(unittest.TestCase):
             self.muster("wait", "once")
             self.assertEqual(self.muster("run", "-d", spec, "--request-id", "the-same").out, done.out, "after the end, too")
             self.assertEqual(self.muster("ps", "-a", "-o", "name").out.split().count("once"), 1)
+        # Another spec under an id that was given before is another job: its sender must not be told of the old one's success.
+        for args in (["-d"], ["-q"]):
+            other = self.muster("run", *args, self.cluster.spec(job("once-more", "exit 3")), "--request-id", "the-same", code=12)
+            self.assertEqual(other.out, "")
+            self.assertIn(f"request id 'the-same' was given before, with another spec, for job 'once' ({done.out.strip()})", other.err)
+        self.assertNotIn("once-more", self.muster("ps", "-a", "-o", "name").out.split())
         self.assertEqual(self.muster("show", done.out.strip()[:12], "-o", "name").out, done.out, "a prefix")
 
     def test_wait(self):
@@ -272,7 +278,7 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(run.returncode, 0, out + err)
                 self.assertIn(f"detached; job '{name}' goes on", err)
                 self.assertIn(f"muster watch {name}", err)
-                self.assertNotIn(self.muster("show", name, "-o", "json").out, '"succeeded"')
+                self.assertEqual(json.loads(self.muster("show", name, "-o", "json").out)["phase"], "running")
                 gate.open(2)
                 self.muster("wait", name)
 
@@ -339,6 +345,36 @@ class Verbs(unittest.TestCase):
             self.assertIn("it has no rank 4; there are ranks 0-3 on nodes 'n0', 'n1' in attempt 1", missing.communicate(timeout=private.PATIENCE)[1])
             self.assertEqual((there.returncode, missing.returncode), (0, 10))
             self.cluster.muster("logs", "queued", "-f", "--attempt", "2", code=10)
+
+    def test_logs_of_a_job_that_wrote_nothing(self):
+        """It is not "yet" when nothing more can come."""
+        self.muster("run", "-q", self.cluster.spec(job("mute", "true")))
+        done = self.muster("logs", "mute", "-f")
+        self.assertEqual((done.out, done.err), ("", "no log lines: the job has ended (succeeded)\n"))
+
+    def test_logs_of_a_line_without_end(self):
+        """A line of 400 MB took 1.5 GB of memory: a long one is printed as several of 1 MiB, and --raw is still byte for byte what was written."""
+        most, length = 1 << 20, 2_500_000
+        run = f"head -c {length} /dev/zero | tr '\\0' x; echo; echo short"
+        self.muster("run", "-q", self.cluster.spec(job("wide", run, "resources: {devices: 1, type: cpu}")))
+        lines = self.muster("logs", "wide", "-f", "--rank", "0").out.split("\n")
+        self.assertEqual([(len(line), set(line)) for line in lines[:3]], [(most, {"x"}), (most, {"x"}), (length - 2 * most, {"x"})])
+        self.assertEqual(lines[3:], ["short", ""])
+        self.assertEqual(self.muster("logs", "wide", "--rank", "0", "--raw").out, "x" * length + "\nshort\n")
+
+    def test_ps_knows_when_a_job_ends(self):
+        """`ps` had no ETA for programs that do not write how long a step took, while `watch` showed one."""
+        with self.cluster.gate("eta") as gate:
+            step = 'printf " iteration %8d/%8d | lm loss: %E |\\n" {} 40 2.5'
+            self.cluster.submit(job("eta", f"{step.format(1)}; read x < {gate.path}; {step.format(2)}; read x < {gate.path}; true", "resources: {devices: 1, type: cpu}"))
+            self.muster("wait", "eta", "--for", "running", "--timeout", "60s")
+            gate.open()
+            private.wait_until(lambda: json.loads(self.muster("show", "eta", "-o", "json").out).get("progress", {}).get("step") in (2, "2"), what="step 2")
+            lines = self.muster("ps").out.splitlines()
+            row = next(line.split() for line in lines if line.startswith("eta "))
+            self.assertRegex(row[lines[0].split().index("ETA")], r"^\d", lines)
+            gate.open()
+            self.muster("wait", "eta")
 
     def test_logs_follow_ends_with_the_job(self):
         with self.cluster.gate("talk") as gate:
@@ -520,6 +556,32 @@ class Local(unittest.TestCase):
         self.assertEqual(self.cluster.muster("wait", "endless", code=3).out, "")
         self.cluster.trivial()
         self.cluster.muster("local", "down", code=0)
+
+    def test_up_says_what_there_is(self):
+        """`up --devices 8` said 8 of a cluster that went on with 2."""
+        first = self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
+        self.assertEqual(first.err, "")
+        for args, other in ((["--devices", "8"], "'n0' has 2 devices, not 8, 'n1' has 2 devices, not 8;"), (["--nodes", "1"], "it has 2 nodes, not 1;"), ([], None)):
+            again = self.cluster.muster("local", "up", *args, code=0)
+            self.assertIn("controller and 2 nodes with 2 devices each are up", again.out, args)
+            if other is None:
+                self.assertEqual(again.err, "")
+            else:
+                self.assertIn(other, again.err)
+                self.assertIn("'muster local down' first", again.err)
+        third = self.cluster.muster("local", "up", "--nodes", "3", "--devices", "1", code=0)
+        self.assertIn("controller and 3 nodes are up: 'n0' with 2 devices, 'n1' with 2 devices, 'n2' with 1 device", third.out)
+        self.assertIn("'n0' has 2 devices, not 1, 'n1' has 2 devices, not 1;", third.err)
+
+    def test_down_cancels_every_job(self):
+        """Of more than a page of jobs the others came to life again with the next `local up`."""
+        self.cluster.muster("local", "up", "--nodes", "1", "--devices", "1", code=0)
+        for number in range(103):  # a page is 100
+            self.cluster.submit(job(f"waits-{number}", "exec tail -f /dev/null", "resources: {devices: 1, type: cpu}"))
+        self.cluster.muster("local", "down", code=0)
+        self.cluster.muster("local", "up", "--nodes", "1", "--devices", "1", code=0)
+        self.assertEqual(self.cluster.muster("ps", "-o", "name", code=0).out, "")
+        self.assertEqual(len(self.cluster.muster("ps", "-a", "-o", "name", code=0).out.split()), 103)
 
     def test_elsewhere(self):
         other = self.cluster.path("else where")

@@ -19,10 +19,10 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import DEADLINE, SLOW, Cluster, Trace  # noqa: E402
+from cluster import DEADLINE, SLOW, Cluster, Trace, kill_process  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-GOAL = 2.0  # s after a killed daemon is back, for what the ranks had written before the kill
+GOAL = 2.0  # s after a killed daemon is back, or a rank or worker is gone, for what the ranks had written before the kill
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x20000, 0x4000, 1 << 18, 2
@@ -40,9 +40,9 @@ class Logs(unittest.TestCase):
         self.assertIn(done.returncode, (0, 10), done.stderr)  # 10: nothing there yet
         return done.stdout
 
-    def gaps(self, cluster, job, rank):
+    def gaps(self, cluster, job, rank, attempt=1):
         """[(first logical offset behind the gap, why)]"""
-        text = cluster.muster("logs", job, "--rank", str(rank), "--timeout", "60s")
+        text = cluster.muster("logs", job, "--rank", str(rank), "--attempt", str(attempt), "--timeout", "60s")
         return [(int(offset), why) for offset, why in re.findall(r"-- bytes missing before offset (\d+): (.*)", text)]
 
     def assert_same(self, copy, truth, what):
@@ -61,52 +61,76 @@ class Logs(unittest.TestCase):
         return time.monotonic()
 
     def test_kills(self):
+        """Daemons die, ranks and workers too: the log of every attempt stays byte for byte what its ranks wrote."""
         choose = random.Random(SEED)
         print(f"seed {SEED}", file=sys.stderr)
-        took = {"agent": [], "controller": []}
+        kinds = ["agent", "controller", "rank", "worker"]
+        took = {kind: [] for kind in kinds}
         with Cluster(nodes=2, devices=2) as cluster:
             trace = Trace(cluster, "kills")
-            steps = 500 * SLOW
-            job = cluster.submit(cluster.stub("kills", "--steps", steps, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, "--trace", trace.path))
-            trace.wait(job, 1)
-            files = [open(f"{cluster.agent_dir(f'n{rank // 2}')}/runs/{job}.1/logs/rank-{rank}.log", "rb") for rank in range(4)]  # noqa: SIM115
+            steps = 600 * SLOW
+            saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--save-ms", 2]
+            job = cluster.submit(cluster.stub("kills", "--steps", steps, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, *saving, "--trace", trace.path))
+            held = {}  # attempt: the ranks' own files, from its beginning
             try:
-                for number in range(12):
-                    trace.wait(job, trace.best() + choose.randint(3, 25))
-                    kind = ("agent", "controller")[number % 2]
-                    name = choose.choice(cluster.nodes) if kind == "agent" else kind
+                for kind in [kind for _ in range(5) for kind in choose.sample(kinds, len(kinds))]:
+                    trace.wait(job, trace.best() + choose.randint(3, 25))  # a new step: an attempt without one counts against the job
+                    cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
+                    attempt = cluster.show(job)["attempt"]
+                    files = self.hold(cluster, job, attempt, held)
+                    victims = {"agent": cluster.nodes, "controller": ["controller"], "rank": cluster.rank_processes(), "worker": cluster.workers()}[kind]
+                    victim = choose.choice(sorted(victims))
                     written = [os.fstat(file.fileno()).st_size for file in files]
-                    cluster.kill(name)
                     killed = time.time()
-                    cluster.start(name)
-                    back = self.back(cluster, name, killed)
+                    if kind in ("agent", "controller"):
+                        cluster.kill(victim)
+                        cluster.start(victim)
+                        back = self.back(cluster, victim, killed)
+                    else:
+                        self.assertTrue(kill_process(victim), f"{kind} {victim.pid} ended by itself\n{cluster.story(job)}")
+                        back = time.monotonic()
                     for rank, file in enumerate(files):
                         # A slow client does not count: what it asks for within the goal may be short, what it asks for later may not.
-                        asked, copy = time.monotonic(), self.raw(cluster, job, rank)
+                        asked, copy = time.monotonic(), self.raw(cluster, job, rank, "--attempt", str(attempt))
                         while len(copy) < written[rank]:
-                            late = f"rank {rank}, {asked - back:.2f} s after {name} was back: {len(copy)} of the {written[rank]} bytes written before the kill"
+                            late = f"rank {rank}, {asked - back:.2f} s after the {kind}'s death: {len(copy)} of the {written[rank]} bytes written before it"
                             self.assertLess(asked - back, GOAL, f"{late}\n{cluster.story(job)}")
-                            asked, copy = time.monotonic(), self.raw(cluster, job, rank)
+                            asked, copy = time.monotonic(), self.raw(cluster, job, rank, "--attempt", str(attempt))
                         file.seek(0)
-                        self.assert_same(copy, file.read(len(copy)), f"rank {rank} after killing {name}")
+                        self.assert_same(copy, file.read(len(copy)), f"attempt {attempt}, rank {rank} after killing a {kind}")
                     took[kind].append(asked - back)
+                self.assertLess(trace.best(), steps, "the kills did not fit into the run")
+                trace.wait(job, trace.best() + 1)
+                cluster.muster("wait", job, "--for", "running", "--timeout", "60s")
+                self.hold(cluster, job, cluster.show(job)["attempt"], held)
                 cluster.wait(job)
+                self.assertEqual(sorted(held), list(range(1, 12)), "ten deaths of a gang, and no more attempts than that")
+                self.raw(cluster, job, 0, "-f")  # returns when the logs of the whole job are in
                 total = 0
-                for rank, file in enumerate(files):
-                    file.seek(0)
-                    truth = file.read()
-                    self.assert_same(self.raw(cluster, job, rank, "-f"), truth, f"rank {rank} at the end")
-                    self.assertEqual(self.gaps(cluster, job, rank), [])
-                    total += len(truth)
-                    if rank != 3:  # the last rank writes the steps, too
-                        self.assert_same(truth, lines_of(rank, 0, steps * 40, 100), f"rank {rank}'s own file")
+                for attempt, files in held.items():
+                    for rank, file in enumerate(files):
+                        file.seek(0)
+                        truth = file.read()
+                        self.assert_same(self.raw(cluster, job, rank, "--attempt", str(attempt)), truth, f"attempt {attempt}, rank {rank} at the end")
+                        self.assertEqual(self.gaps(cluster, job, rank, attempt), [])
+                        total += len(truth)
+                        if rank in (1, 2):  # the first rank writes of its checkpoints, the last one of its steps, too
+                            numbered = truth.partition(b"Traceback")[0]  # of a rank whose neighbour was killed
+                            lines = lines_of(rank, 0, len(numbered) // 100 + 1, 100)
+                            self.assert_same(numbered, lines[: len(numbered)], f"attempt {attempt}, rank {rank}'s own file")
             finally:
-                for file in files:
+                for file in sum(held.values(), []):
                     file.close()
-            self.assertEqual(cluster.show(job)["attempt"], 1)
         for kind, seconds in took.items():
-            print(f"after killing {kind}: what had been written before was asked for {max(seconds):.2f} s after it was back, at most", file=sys.stderr)
-        print(f"{total} bytes, none lost or doubled", file=sys.stderr)
+            print(f"after killing {kind}: what had been written before was asked for {max(seconds):.2f} s later, at most", file=sys.stderr)
+        print(f"{total} bytes of {len(held)} attempts, none lost or doubled", file=sys.stderr)
+
+    def hold(self, cluster, job, attempt, held):
+        """Opens the ranks' own files: they are compared with when muster has removed their names."""
+        if attempt not in held:
+            paths = [f"{cluster.agent_dir(f'n{rank // 2}')}/runs/{job}.{attempt}/logs/rank-{rank}.log" for rank in range(4)]
+            held[attempt] = [open(path, "rb") for path in paths]  # noqa: SIM115
+        return held[attempt]
 
     def truncated(self, agent_looks_on):
         steps, at, lines, size = 120, 60, 20, 100

@@ -26,6 +26,28 @@ TEST(Timeout, IsNeverTooLongForAClock) {
   EXPECT_GT(std::chrono::system_clock::now() + std::chrono::nanoseconds(*most), std::chrono::system_clock::now());
 }
 
+// CLI11's own reading took -1 for the greatest number there is, what does not fit for the same, and 010 for 8.
+TEST(Number, IsWrittenInDigitsAndFits) {
+  const auto read = [](const std::string& text, std::uint32_t& into) {
+    CLI::App app;
+    add_number_option(app, "--tail", into, "lines", 1);
+    std::vector<std::string> args = {text, "--tail"};  // CLI11 takes them from the back
+    try {
+      app.parse(args);
+    } catch (const CLI::ParseError&) {
+      return false;
+    }
+    return true;
+  };
+  std::uint32_t number = 0;
+  for (const auto& [text, wanted] : std::vector<std::pair<const char*, std::uint32_t>>{{"1", 1}, {"010", 10}, {"4294967295", 4294967295}}) {
+    EXPECT_TRUE(read(text, number)) << text;
+    EXPECT_EQ(number, wanted) << text;
+  }
+  for (const char* text : {"0", "-1", "+1", "", " 1", "1 ", "1.5", "0x10", "ten", "4294967296", "99999999999999999999"})
+    EXPECT_FALSE(read(text, number)) << text;
+}
+
 TEST(Ranks, AreNumbersAndRanges) {
   EXPECT_EQ(parse_ranks({"0", "8-10"}).value(), (std::vector<std::uint32_t>{0, 8, 9, 10}));
   EXPECT_TRUE(parse_ranks({})->empty());
