@@ -126,6 +126,8 @@ struct Engine {
   bool lockstep = false;                       // launch.lockstep: auto
   std::span<const std::string_view> identity;  // variables that runtime.env and resume.env may not set
   std::span<const std::string_view> cloud;     // variables by which it would take itself to be inside a cloud platform: refused
+  // Its plans are made and shown; jobs are refused, because this release's agents do not bring all that they need. Empty: jobs run.
+  std::string_view lacks;
   // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change the command line. Runs when the spec's own environment is
   // in and before the command line is expanded, so that templates may stand in it.
   void (*launch)(Launching&);

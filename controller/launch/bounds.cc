@@ -114,14 +114,7 @@ Weight sent(const v1::NodeLaunch& launch) {
 
 Result<void> check_launches(const v1::JobSpec& spec) {
   // What resume.env sets has no value in a first attempt.
-  const auto first = engine::plan_launch(first_attempt(spec));
-  if (!first) return fail(first.error());
-  // An agent that does not know these parts of an order would leave them out, and its ranks would wait for them for ever.
-  if (!first->files.empty() || !first->companions.empty()) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("planning job '{}': engine {} needs {}, which the agents of this release do not bring; 'muster validate' is as far as it goes", spec.name(),
-                            spec.engine(), first->companions.empty() ? "a rank table on every node" : "a scheduler beside its ranks"));
-  }
+  if (auto plan = engine::plan_launch(first_attempt(spec)); !plan) return fail(std::move(plan.error()));
   Longest most = longest(spec);
   const engine::NodeSlot& slot = most.request.nodes[most.node];
   // One rank, before the memory is spent on all of them.
