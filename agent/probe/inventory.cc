@@ -13,13 +13,6 @@
 namespace muster::agent {
 namespace {
 
-std::uint32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return static_cast<std::uint32_t>(CPU_COUNT(&set));
-  return static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1,024 cores
-}
-
 bool alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
@@ -79,6 +72,13 @@ std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == 0) return "localhost";
   return name.data();
+}
+
+std::uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return static_cast<std::uint32_t>(CPU_COUNT(&set));
+  return static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));  // more than 1,024 cores
 }
 
 }  // namespace muster::agent

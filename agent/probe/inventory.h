@@ -30,5 +30,7 @@ Result<std::pair<std::string, std::string>> parse_label(const std::string& text)
 
 Result<BootId> read_boot_id();
 std::string host_name();
+// Cores that this process may run on.
+std::uint32_t usable_cores();
 
 }  // namespace muster::agent

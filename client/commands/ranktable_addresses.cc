@@ -1,19 +1,12 @@
-// Where `muster ranktable generate` gets addresses from. hccn_tool is somebody else's program: an argument list and no shell, a bound on its time and
-// on what it prints, its whole process group killed at the end of them.
-#include <fcntl.h>
+// Where `muster ranktable generate` gets addresses from: hccn_tool within bounds of time and output (common/process/tool.h), /etc/hccn.conf.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 
@@ -21,79 +14,13 @@
 #include "common/engine/ranktable/hccn.h"
 #include "common/engine/ranktable/words.h"
 #include "common/io/unique_fd.h"
-#include "common/process/pidfd.h"
-#include "common/process/spawn.h"
+#include "common/process/tool.h"
 
 namespace muster::client {
 namespace {
 
 constexpr const char* kTool = "hccn_tool";
 constexpr std::size_t kToolBytesMax = 64 << 10;
-
-struct Ran {
-  std::string output;
-  std::string why;  // it is no answer: "it did not end within 5000 ms"; empty = ended with status 0
-  bool absent = false;
-};
-
-std::vector<std::string> plain_environment() {
-  auto env = process::own_environment();
-  std::erase_if(env,
-                [](const std::string& variable) { return variable.starts_with("LANG=") || variable.starts_with("LC_") || variable.starts_with("LANGUAGE="); });
-  env.emplace_back("LANG=C");
-  return env;
-}
-
-// Takes what is there. False: the end, or more than it may print.
-bool drain(int fd, std::string& into) {
-  std::array<char, 4096> part{};
-  for (;;) {
-    const ssize_t count = ::read(fd, part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno == EAGAIN;
-    if (count == 0) return false;
-    into.append(part.data(), static_cast<std::size_t>(count));
-    if (into.size() > kToolBytesMax) return false;
-  }
-}
-
-Ran run_tool(std::uint32_t device, std::chrono::milliseconds most) {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {.why = "no pipe could be made for it"};
-  io::UniqueFd out(ends[0]), in(ends[1]);
-  ::fcntl(out.get(), F_SETFL, O_NONBLOCK);
-  process::SpawnRequest request{.path = kTool, .argv = {kTool, "-i", std::to_string(device), "-ip", "-g"}, .env = plain_environment()};
-  request.out_fd = in.get();
-  request.standard_err = process::OpenFile{.path = "/dev/null", .flags = O_WRONLY};
-  request.new_session = true;  // a group of its own to kill
-  const auto pid = process::spawn(request);
-  in.reset();
-  if (!pid) return {.why = pid.error().message, .absent = pid.error().code == ErrorCode::NotFound};
-  const auto handle = process::Pidfd::open_child(*pid);
-  const auto deadline = std::chrono::steady_clock::now() + most;
-  Ran ran;
-  bool open = true, exited = !handle;
-  while (!exited && ran.why.empty()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-    if (left <= 0) {
-      ran.why = fmt::format("it did not end within {} ms", most.count());
-      break;
-    }
-    std::array<pollfd, 2> wait{pollfd{handle->fd(), POLLIN, 0}, pollfd{open ? out.get() : -1, POLLIN, 0}};
-    if (::poll(wait.data(), wait.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000))) <= 0) continue;
-    if (wait[1].revents != 0) open = drain(out.get(), ran.output);
-    exited = wait[0].revents != 0;
-    if (ran.output.size() > kToolBytesMax) ran.why = fmt::format("it printed more than {} KiB", kToolBytesMax >> 10);
-  }
-  ::kill(-*pid, SIGKILL);  // a stuck one, or what it left behind; the child is not reaped yet, so the group is its own
-  int status = 0;
-  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (open) drain(out.get(), ran.output);
-  if (ran.why.empty() && WIFSIGNALED(status)) ran.why = fmt::format("it was ended by signal {}", WTERMSIG(status));
-  if (ran.why.empty() && WEXITSTATUS(status) != 0) ran.why = fmt::format("it ended with status {}", WEXITSTATUS(status));
-  return ran;
-}
 
 // All of them, or why not.
 struct Answered {
@@ -102,8 +29,11 @@ struct Answered {
 };
 Answered ask_tool(const std::vector<std::uint32_t>& devices, std::chrono::milliseconds most) {
   std::map<std::uint32_t, std::string> addresses;
+  process::ToolRunner tools;
+  const auto env = process::tool_environment();
   for (const std::uint32_t device : devices) {
-    const Ran ran = run_tool(device, most);
+    const process::ToolRequest request{.program = kTool, .args = {"-i", std::to_string(device), "-ip", "-g"}};
+    const process::ToolAnswer ran = tools.run({request}, env, {.each = most, .total = most, .parallel = 1, .bytes = kToolBytesMax}).front();
     if (ran.absent) return {};
     if (!ran.why.empty()) return {.addresses = {}, .why = fmt::format("{} gave no address of device {}: {}", kTool, device, ran.why)};
     const auto address = ranktable::address_of_tool(ran.output);

@@ -3,6 +3,6 @@
 
 namespace muster::engine {
 
-void launch_command(const LaunchRequest&, LaunchPlan&) {}
+void launch_command(Launching&) {}
 
 }  // namespace muster::engine

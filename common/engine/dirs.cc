@@ -5,6 +5,13 @@
 //       attempt-N/          ${save.dir}: what attempt N writes, and no other
 //     resume/
 //       attempt-N/          ${resume.dir}: links to the one step that attempt N goes on from
+//     work/
+//       attempt-N/
+//         rank_R/           working directory of a rank whose engine needs one of its own (mindformers)
+//         scheduler/        and of MindSpore's scheduler
+//     ranktables/
+//       attempt-N/
+//         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared file system none replaces what another's ranks read
 #include <fmt/format.h>
 
 #include "common/engine/engine.h"
@@ -50,5 +57,7 @@ std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uin
 }
 
 std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/resume/attempt-{}", out_dir, attempt); }
+
+std::string work_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/work/attempt-{}", out_dir, attempt); }
 
 }  // namespace muster::engine

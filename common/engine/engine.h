@@ -1,10 +1,11 @@
 // Training engines, pure: spec + placement -> command lines, environment, files; the grammar of log lines (grammar.h); the layout of
-// checkpoints (layout.h). One row a engine in engine_table(); a new engine is one folder and one row. Sources of formats:
-// torchrun's worker variables (PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py).
+// checkpoints (layout.h). One row an engine in engine_table(); what a row does and the sources of its formats: torch.cc, megatron.cc,
+// mindspeed_mm.cc, mindformers.cc, command.cc.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,15 +16,26 @@
 #include "muster/v1/agent_service.pb.h"
 #include "muster/v1/spec.pb.h"
 
+namespace muster::ranktable {
+struct TableFile;
+}
+
 namespace muster::engine {
 
 struct NodeSlot {
   std::string name;
-  std::string address;
+  std::string address;  // of the training traffic
   std::vector<std::uint32_t> devices;
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
   std::string device_type;  // of its devices, for resources.type auto; empty = not known
+  // What the node's agent has found out; empty = not known.
+  std::string interface;                      // network interface that has `address`
+  std::string device_model;                   // "910B3": whose rules a rank table keeps
+  std::vector<std::string> device_ips;        // of the devices' own network ports, beside `devices`
+  std::vector<std::string> super_device_ids;  // beside `devices`; with super_pod_id: a rank table of version 1.2
+  std::string super_pod_id;
+  std::string server_id;  // its name in a rank table; empty = `address`
 };
 
 struct RankRange {
@@ -45,6 +57,10 @@ struct LaunchRequest {
   std::string resume_source;  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
   // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is what it is in the whole plan.
   std::optional<RankRange> only;
+  // The rank table, when an earlier plan of the same attempt made it (LaunchPlan::table): a plan a node then costs no table each. Empty: made anew.
+  std::shared_ptr<const ranktable::TableFile> table;
+  // The nodes are not of a placement: what they lack for a rank table is made up instead of refused.
+  bool imagined = false;
 
   // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
   [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
@@ -66,10 +82,40 @@ struct RankPlan {
   std::vector<std::uint32_t> devices;
 };
 
+// A file that has to be on a node, whole, before its ranks start.
+struct FilePlan {
+  std::size_t node = 0;
+  std::string path;  // absolute
+  std::uint32_t mode = 0644;
+  std::shared_ptr<const std::string> content;
+  std::string sha256;  // 64 hexadecimal digits
+};
+
+// A process beside the ranks that they cannot do without: MindSpore's scheduler.
+struct CompanionPlan {
+  std::string name;  // of its log; "scheduler"
+  std::size_t node = 0;
+  std::vector<std::string> argv;
+  std::string cwd;
+  std::map<std::string, Value> env;
+};
+
 struct LaunchPlan {
-  std::vector<RankPlan> ranks;  // by rank
+  std::vector<RankPlan> ranks;            // by rank
+  std::vector<std::string> argv_sources;  // where each word of a rank's argv comes from: "launch.args[2]", "engine megatron", ...
+  std::vector<FilePlan> files;            // of the nodes that `ranks` are on
+  std::vector<CompanionPlan> companions;
+  std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has none
   v1::Watching watching;
   [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not of this plan
+};
+
+struct Launching;  // rows.h
+
+// Every problem that plan_launch() would meet with a spec, whatever the placement: what common/spec reports with places.
+struct KeyedProblem {
+  std::string key;
+  std::string message;
 };
 
 struct Engine {
@@ -79,9 +125,14 @@ struct Engine {
   std::string_view layout;                     // default row of the layout table
   bool lockstep = false;                       // launch.lockstep: auto
   std::span<const std::string_view> identity;  // variables that runtime.env and resume.env may not set
-  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change argv. Runs when the spec's own environment is in and
-  // before argv is expanded, so that its templates may stand in argv.
-  void (*launch)(const LaunchRequest&, LaunchPlan&);
+  std::span<const std::string_view> cloud;     // variables by which it would take itself to be inside a cloud platform: refused
+  // Its plans are made and shown; jobs are refused, because this release's agents do not bring all that they need. Empty: jobs run.
+  std::string_view lacks;
+  // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change the command line. Runs when the spec's own environment is
+  // in and before the command line is expanded, so that templates may stand in it.
+  void (*launch)(Launching&);
+  // What the engine itself would refuse of a complete spec, on any placement. Null: nothing.
+  void (*check)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
@@ -101,11 +152,6 @@ inline constexpr std::string_view kPythonSystem = "/usr/bin/python3";
 // Expands templates, builds argv and environment of every rank. Errors name the key.
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);
 
-// Every problem that plan_launch() would meet with this spec, whatever the placement: what common/spec reports with places.
-struct KeyedProblem {
-  std::string key;
-  std::string message;
-};
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
 
 // One node's part as it goes over the wire; boot, instance, graces, ports and limits are the caller's (controller/links).
@@ -116,6 +162,7 @@ std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::strin
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);  // errors: a template that has no value for a whole job
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
+std::string work_dir(std::string_view out_dir, std::uint32_t attempt);  // below it, working directories that muster makes
 
 // --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------
 // Names used in `text`, in order, or an error that names an unknown one and the nearest known one, one that has no value in this release, or

@@ -1,150 +1,380 @@
-// Which line of a dead rank's log tells why it died. Signatures of PyTorch, torch_npu, CANN and the C library; the ranks order them: what caused a
-// death stands above what another rank's death causes here (time-outs cascade through a gang).
-#include <re2/re2.h>
+#include "common/engine/evidence.h"
 
+#include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "common/engine/grammar.h"
+#include "common/engine/line_fields.h"
+#include "common/engine/pattern_set.h"
 
 namespace muster::engine {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 64 * 1024;
-constexpr int kConsequence = 40;
+constexpr int kException = 90;    // of the program; what stands above it is a better name for the same line
+constexpr int kConsequence = 40;  // another rank's death, as a rule
+constexpr int kWrapper = 35;      // the exception says only that the line of another component tells more
+
+// How a pattern that stands somewhere in a line is judged.
+enum class Rule {
+  Anywhere,   // it is a signature
+  Elsewhere,  // the words by which an exception is known to be another rank's fault; a signature when its rank is not 0
+  Wrapper,    // makes an exception one that only points to other lines
+  Type,       // the end of an exception's name: at the start of the line, before ':' or the end
+  Level,      // "ERROR", "[FATAL]": in the first words
+  Word,       // "error: ", "panic: ": in the first words
+  KilledBy,   // bash: "run.sh: line 3: 4711 Killed    python train.py"
+};
 
 struct Signature {
   std::string_view text;
-  int rank;
+  int rank = 0;
+  Trouble trouble = Trouble::None;
+  Rule rule = Rule::Anywhere;
 };
 
-// First match counts.
+using enum Trouble;
+
 constexpr auto kSignatures = std::to_array<Signature>({
     // memory
-    {"out of memory. Tried to allocate", 100},
-    {"OutOfMemoryError", 100},
-    {"Out of memory: Killed process", 100},
-    {"EI0011", 100},
-    {"EL0004", 100},
-    {"Allocate continuous memory failed", 100},
-    {"Memory not enough", 100},
-    {"std::bad_alloc", 100},
+    {"out of memory. Tried to allocate", 100, DeviceMemory},  // CUDA and NPU, all releases
+    {"OutOfMemoryError", 100, DeviceMemory},
+    {"Allocate continuous memory failed", 100, DeviceMemory},
+    {"Memory not enough", 100, DeviceMemory},
+    {"memory isn't enough and alloc failed", 100, DeviceMemory},
+    {"is smaller than required size[", 100, DeviceMemory},
+    {"Out of memory: Killed process", 100, HostMemory},
+    {"oom-kill:", 100, HostMemory},
+    {"std::bad_alloc", 100, HostMemory},
+    {"Cannot allocate memory", 100, HostMemory},
+    {"DefaultCPUAllocator: ", 100, HostMemory},
+    {"MemoryError", 100, HostMemory},
+    {"insufficient shared memory", 100, HostMemory},
+    // hardware
+    {"uncorrectable ECC error", 97, DeviceFault},
+    {"NVRM: Xid", 97, DeviceFault},
+    {"UCE ERROR", 97, DeviceFault},
+    {"multi bit ecc", 97, DeviceFault},
+    {"CUDA error: an illegal instruction", 97, DeviceFault},
+    {"GPU is lost", 97, DeviceFault},
+    {"fallen off the bus", 97, DeviceFault},
     // storage
-    {"No space left on device", 95},
-    {"Disk quota exceeded", 95},
-    {"Stale file handle", 95},
-    {"file write failed", 95},
+    {"No space left on device", 95, Storage},
+    {"Disk quota exceeded", 95, Storage},
+    {"Stale file handle", 95, Storage},
+    {"file write failed", 95, Storage},
     // arguments
-    {"unrecognized arguments", 92},
-    {"the following arguments are required", 92},
-    {": error: argument ", 92},
+    {"unrecognized arguments", 92, Arguments},
+    {"the following arguments are required", 92, Arguments},
+    {": error: argument ", 92, Arguments},
     // numbers
-    {"found NaN in local", 88},
+    {"found NaN in local", 91, NotANumber},
+    {"loss is NaN, terminate training", 91, NotANumber},
+    {"loss is Inf, terminate training", 91, NotANumber},
+    {"Invalid loss, terminate training", 91, NotANumber},
     // ports
-    {"ddress already in use", 86},
-    {"EI0019", 86},
-    {"EI0020", 86},
+    {"ddress already in use", 86, Port},
+    {"Please check the port status and whether the port is being used by other process", 86, Port},
     // crashes
-    {"Fatal Python error", 85},
-    {"Segmentation fault", 85},
-    {"Bus error", 85},
-    {"terminate called", 85},
-    {"double free or corruption", 85},
-    {"stack smashing detected", 85},
-    {"Assertion `", 85},
-    {"ERROR: AddressSanitizer", 85},
-    // settings and device state
-    {"EI0001", 80},
-    {"EI0003", 80},
-    {"EI0004", 80},
-    {"EI0005", 80},
-    {"EI0008", 80},
-    {"EI0014", 80},
-    {"EI0016", 80},
-    {"EI0017", 80},
-    {"EJ0001", 80},
-    {"may be other processes occupying this card", 80},
-    {"UCE ERROR", 80},
-    {"command not found", 78},
-    {"cannot execute", 78},
-    {"Exec format error", 78},
-    {"No such file or directory", 78},
-    {"Permission denied", 78},
+    {"Fatal Python error", 85, Crash},
+    {"Segmentation fault", 85, Crash},
+    {"Bus error", 85, Crash},
+    {"terminate called", 85, Crash},
+    {"double free or corruption", 85, Crash},
+    {"stack smashing detected", 85, Crash},
+    {"Assertion `", 85, Crash},
+    {"ERROR: AddressSanitizer", 85, Crash},
+    {"Aborted (core dumped)", 84, Crash},
+    // rank table, settings, device state
+    {"[RanktableCheck]", 80, RankTable},
+    {"is not a valid real path", 80, RankTable},
+    {"in the ranktable is inconsistent with the IP", 80, RankTable},
+    {"devNum must be divisible by 8, or equal to 1, 2 or 4", 80, RankTable},
+    {"may be other processes occupying this card", 80, DeviceBusy},
+    {"command not found", 78, NotFound},
+    {"cannot execute", 78, NotFound},
+    {"Exec format error", 78, NotFound},
+    {"No such file or directory", 78, NotFound},
+    {"Permission denied", 78, NotFound},
+    {"Killed ", 70, Killed, Rule::KilledBy},
+    {"is killed by signal: Killed", 70, Killed},
+    {"Signal 9 (SIGKILL) received by PID", 70, Killed},
     // links and peers: the fault may be elsewhere
-    {"EI0009", 60},
-    {"EI0013", 60},
-    {"EI0018", 60},
-    {"error cqe", 60},
-    {"EI0007", 55},
-    {"EI0010", 55},
-    {"E30008", 55},
-    {"EI0002", kConsequence},
-    {"EI0006", kConsequence},
-    {"EI0012", kConsequence},
-    {"EI0015", kConsequence},
-    {"wait socket establish timeout", kConsequence},
-    {"Watchdog caught collective operation timeout", kConsequence},
-    {"Heartbeat Lost Occurred", kConsequence},
-    {"Connection closed by peer", kConsequence},
-    {"Connection reset by peer", kConsequence},
-    {"Connection refused", kConsequence},
-    {"Broken pipe", kConsequence},
-    {"Traceback (most recent call last)", 10},
+    {"error cqe", 60, Link},
+    {"Error cqe", 60, Link},
+    {"unhandled cuda error", 60, Link},
+    {"Spawned worker process number is not as expected", 55, PeerLost},
+    {"FORCE STOP", kConsequence, PeerLost, Rule::Elsewhere},
+    {"wait socket establish timeout", kConsequence, ConnectTimeout},
+    {"[InitChannelStage][Timeout]", kConsequence, ConnectTimeout},
+    {"topo exchange server get socket timeout", kConsequence, ConnectTimeout},
+    {"Failed to connect to the meta server node url", kConsequence, ConnectTimeout, Rule::Elsewhere},
+    {"Task run failed, base information is streamID", kConsequence, CollectiveTimeout},
+    {"Watchdog caught collective operation timeout", kConsequence, CollectiveTimeout, Rule::Elsewhere},
+    {"Exception (either an error or timeout) detected by watchdog", kConsequence, CollectiveTimeout},
+    {"Heartbeat Lost Occurred", kConsequence, PeerLost},
+    {"Stuck Occurred", kConsequence, PeerLost},
+    {"The total number of timed out node is", kConsequence, PeerLost, Rule::Elsewhere},
+    {"ncclRemoteError", kConsequence, PeerLost, Rule::Elsewhere},
+    {"Connection closed by peer", kConsequence, PeerLost, Rule::Elsewhere},
+    {"Connection reset by peer", kConsequence, PeerLost, Rule::Elsewhere},
+    {"Connection refused", kConsequence, ConnectTimeout, Rule::Elsewhere},
+    {"Broken pipe", kConsequence, PeerLost, Rule::Elsewhere},
+    {"imed out", 0, CollectiveTimeout, Rule::Elsewhere},
+    {"imeout", 0, CollectiveTimeout, Rule::Elsewhere},
+    {"NCCL error", 0, PeerLost, Rule::Elsewhere},
+    {"NCCL communicator", 0, PeerLost, Rule::Elsewhere},
+    {"HCCL error", 0, PeerLost, Rule::Elsewhere},
+    {"gloo/transport", 0, PeerLost, Rule::Elsewhere},
+    {"DistBackendError", 0, PeerLost, Rule::Elsewhere},
+    {"DistNetworkError", 0, PeerLost, Rule::Elsewhere},
+    {"ChildFailedError", 0, PeerLost, Rule::Elsewhere},
+    {"another rank", 0, PeerLost, Rule::Elsewhere},
+    {"ERR02200", 0, PeerLost, Rule::Elsewhere},
+    // MindSpore raises these beside a framed "- Ascend Error Message:" that has the reason
+    {"refer to 'Ascend Error Message'", 0, Operator, Rule::Wrapper},
+    {"Ascend kernel runtime initialization failed", 0, Operator, Rule::Wrapper},
+    {"Ascend collective communication initialization failed", 0, Operator, Rule::Wrapper},
+    {"Run task error", 0, Operator, Rule::Wrapper},
+    {"Run task for graph", 0, Operator, Rule::Wrapper},
+    // exceptions, complaints
+    {"Error", kException, Exception, Rule::Type},
+    {"Exception", kException, Exception, Rule::Type},
+    {"Interrupt", kException, Interrupted, Rule::Type},
+    {"Exit", kException, Interrupted, Rule::Type},
+    {"Timeout", kException, Exception, Rule::Type},
+    {"ERROR", 20, Complaint, Rule::Level},
+    {"FATAL", 20, Complaint, Rule::Level},
+    {"CRITICAL", 20, Complaint, Rule::Level},
+    {"rror: ", 20, Complaint, Rule::Word},
+    {"atal: ", 20, Complaint, Rule::Word},
+    {"panic: ", 20, Complaint, Rule::Word},
+    {"Distributed job exited with exception. Please check logs in directory", 15, Complaint},
+    {"Root Cause (first observed failure):", 12, TracebackHead},
+    {"raceback (most recent call last)", 10, TracebackHead},
+    {"raceBack (most recent call last)", 10, TracebackHead},
 });
 
-// The words by which an exception is known to be another rank's fault.
-constexpr auto kFromElsewhere = std::to_array<std::string_view>({"Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
-                                                                 "imed out", "imeout", "NCCL error", "NCCL communicator", "HCCL error", "gloo/transport",
-                                                                 "DistBackendError", "DistNetworkError", "ChildFailedError", "another rank", "ERR02200"});
+// CANN's codes of HCCL (EI), the runtime (EL), HCCP (EJ), AI CPU (E3): HCCL's registered messages, EI0001 to EI0020.
+struct Code {
+  std::string_view code;
+  int rank;
+  Trouble trouble;
+};
+constexpr auto kCodes = std::to_array<Code>({
+    {"EI0001", 80, Settings},
+    {"EI0002", kConsequence, CollectiveTimeout},
+    {"EI0003", 80, Settings},
+    {"EI0004", 80, RankTable},
+    {"EI0005", 80, Settings},
+    {"EI0006", kConsequence, ConnectTimeout},
+    {"EI0007", 55, Resource},
+    {"EI0008", 80, Settings},
+    {"EI0009", 60, Link},
+    {"EI0010", 55, Link},
+    {"EI0011", 100, DeviceMemory},
+    {"EI0012", kConsequence, CollectiveTimeout},
+    {"EI0013", 60, Link},
+    {"EI0014", 80, RankTable},
+    {"EI0015", kConsequence, ConnectTimeout},
+    {"EI0016", 80, Settings},
+    {"EI0017", 80, RankTable},
+    {"EI0018", 60, Link},
+    {"EI0019", 86, Port},
+    {"EI0020", 86, Port},
+    {"EL0004", 100, DeviceMemory},
+    {"EJ0001", 80, DeviceBusy},
+    {"E30008", 55, DataStall},
+});
+// An inner error carries its text in the lines that follow and comes with nearly every other one.
+constexpr int kInnerCode = 38, kOtherCode = 65, kAdaptorCode = 30;
 
-bool contains(std::string_view line, std::string_view text) { return line.find(text) != std::string_view::npos; }
+const PatternSet& signatures() {
+  static const PatternSet set = [] {
+    std::array<std::string_view, kSignatures.size()> texts;
+    std::ranges::transform(kSignatures, texts.begin(), &Signature::text);
+    return PatternSet(texts);
+  }();
+  return set;
+}
 
-// The last line of a traceback, plain or with torch's "[rank3]: " in front.
-constexpr const char* kException = R"(^(?:\[rank\d+\]:\s*)?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Timeout)(?::|\s*$))";
-constexpr const char* kComplaint = R"(^\S{0,40}\s?(?:\[?(?:ERROR|FATAL|CRITICAL)\b|(?:[Ee]rror|[Ff]atal|panic): ))";
-constexpr const char* kCannCode = R"(\b(?:E[A-Z0-9]\d{4}(?::|\):)|ERR\d{5}\b))";
+// Where a line's own text starts: torch 2 puts "[rank3]: " before each line of an exception.
+std::size_t text_at(std::string_view line) {
+  if (!line.starts_with("[rank")) return 0;
+  std::size_t at = 5;
+  while (at < line.size() && is_digit(line[at])) ++at;
+  if (at == 5 || !line.substr(at).starts_with("]:")) return 0;
+  at += 2;
+  while (at < line.size() && (line[at] == ' ' || line[at] == '\t')) ++at;
+  return at;
+}
 
-// One automaton over the whole line decides whether it is worth a closer look.
-struct Patterns {
-  RE2 exception{kException};
-  RE2 complaint{kComplaint};
-  RE2 cann{kCannCode};
-  RE2 any{all()};
+// `end` is behind "...Error": a dotted name from the start of the text, and ':' or nothing behind it.
+bool ends_exception(std::string_view line, std::size_t start, std::size_t at, std::size_t end) {
+  if (at <= start || at - start > 200) return false;
+  if (is_digit(line[start])) return false;
+  for (std::size_t i = start; i < at; ++i) {
+    if (line[i] == '.' ? !is_word(line[i + 1]) || is_digit(line[i + 1]) || i == start : !is_word(line[i])) return false;
+  }
+  if (line[at - 1] == '.') return false;  // the suffix is not all of a name
+  return end == line.size() || line[end] == ':' || line.find_first_not_of(" \t", end) == std::string_view::npos;
+}
 
-  static std::string all() {
-    std::string text = std::string(kException) + "|" + kComplaint + "|" + kCannCode + "|^Killed\\s*$";
-    for (const Signature& signature : kSignatures) text += "|" + RE2::QuoteMeta(re2::StringPiece(signature.text.data(), signature.text.size()));
-    return text;
+// In the first word of a line, or right behind it; `at` is where the complaint starts, its bracket included.
+bool complains_at(std::string_view line, std::size_t at) {
+  if (at > 41) return false;
+  const std::string_view before = line.substr(0, at);
+  const std::size_t blank = before.find_first_of(" \t");
+  return blank == std::string_view::npos ? at <= 40 : blank + 1 == at;
+}
+
+struct Judge {
+  std::string_view line;
+  std::size_t start;  // of its own text
+  Evidence best;
+  bool exception = false, interrupted = false, elsewhere = false, wrapper = false, better_name = false;
+  Trouble elsewhere_trouble = PeerLost;
+
+  void take(int rank, Trouble trouble) {
+    if (rank <= best.rank) return;
+    best.rank = rank;
+    best.trouble = trouble;
+  }
+
+  // CANN's "EI0006:", "(EI0011):" (E, a capital or a digit, four digits) and torch_npu's "ERR01100", anywhere in the line.
+  void take_codes() {
+    for (std::size_t at = line.find('E'); at != std::string_view::npos; at = line.find('E', at + 1)) {
+      if (at + 6 > line.size()) return;
+      if (at > 0 && is_word(line[at - 1])) continue;
+      const char kind = line[at + 1];
+      if (is_digit(line[at + 3]) && is_digit(line[at + 4]) && is_digit(line[at + 5])) {
+        if (is_digit(line[at + 2]) && (is_digit(kind) || (kind >= 'A' && kind <= 'Z'))) take_code(at);
+        if (kind == 'R' && line[at + 2] == 'R') take_adaptor_code(at);
+      }
+    }
+  }
+
+  void take_adaptor_code(std::size_t at) {
+    const std::size_t end = at + 8;
+    if (end > line.size() || !is_digit(line[at + 6]) || !is_digit(line[at + 7]) || (end < line.size() && is_word(line[end]))) return;
+    if (best.code.empty()) best.code = line.substr(at, 8);
+    take(kAdaptorCode, Operator);
+  }
+
+  void take_code(std::size_t at) {
+    const std::string_view behind = line.substr(at + 6);
+    // "E39999 TsdOpen failed": the second line of a message has its code without a colon.
+    const bool opens = line.find_first_not_of(" \t", start) == at && behind.starts_with(' ');
+    if (!behind.starts_with(':') && !behind.starts_with("):") && !opens) return;
+    const std::string_view code = line.substr(at, 6);
+    if (best.code.empty()) best.code = code;
+    const auto* const known = std::ranges::find(kCodes, code, &Code::code);
+    if (known != kCodes.end()) {
+      if (known->rank > kException) better_name = true;
+      take(known->rank, known->trouble);
+    } else {
+      take(code.ends_with("9999") ? kInnerCode : kOtherCode, Operator);
+    }
+  }
+
+  void take_signature(const Signature& signature, std::size_t at) {
+    const std::size_t end = at + signature.text.size();
+    switch (signature.rule) {
+      case Rule::Elsewhere:
+        if (!elsewhere) elsewhere_trouble = signature.trouble;
+        elsewhere = true;
+        return take(signature.rank, signature.trouble);
+      case Rule::Anywhere:
+        if (signature.rank > kException) better_name = true;
+        return take(signature.rank, signature.trouble);
+      case Rule::Wrapper: wrapper = true; return;
+      case Rule::Type:
+        if (!ends_exception(line, start, at, end)) return;
+        exception = true;
+        interrupted = interrupted || line.substr(start, end - start).ends_with("KeyboardInterrupt") || line.substr(start, end - start).ends_with("SystemExit");
+        return;
+      case Rule::Level: {
+        if (end < line.size() && is_word(line[end])) return;
+        const std::size_t from = at > 0 && line[at - 1] == '[' ? at - 1 : at;
+        // MindFormers' and most of python's loggers: "2023-12-04 10:22:31,118 - mindformers[trainer.py:60] - ERROR - ..."
+        const bool logger = at >= 3 && line.substr(at - 3, 3) == " - " && line.substr(end).starts_with(" - ") && at < 256;
+        if (complains_at(line, from) || logger) take(signature.rank, signature.trouble);
+        return;
+      }
+      case Rule::Word:
+        if (complains_at(line, signature.text[0] == 'p' ? at : at > 0 ? at - 1 : 0) && (signature.text[0] == 'p' || names_it(signature, at)))
+          take(signature.rank, signature.trouble);
+        return;
+      case Rule::KilledBy:
+        if (at > 1 && line[at - 1] == ' ' && is_digit(line[at - 2])) take(signature.rank, signature.trouble);
+        return;
+    }
+  }
+
+  // "rror: " is "Error: " or "error: ", "atal: " likewise.
+  bool names_it(const Signature& signature, std::size_t at) const {
+    if (at == 0) return false;
+    const char c = line[at - 1];
+    return signature.text[0] == 'r' ? c == 'e' || c == 'E' : c == 'f' || c == 'F';
+  }
+
+  Evidence verdict() {
+    if (!exception) return best;
+    if (interrupted) return {.rank = 15, .trouble = Interrupted, .code = best.code};
+    if (better_name) return best;
+    if (elsewhere) return {.rank = kConsequence, .trouble = elsewhere_trouble, .code = best.code};
+    if (wrapper) return {.rank = kWrapper, .trouble = Operator, .code = best.code};
+    // What it names more exactly than its type does: "OSError: [Errno 98] Address already in use".
+    return {.rank = kException, .trouble = best.rank >= 55 ? best.trouble : Exception, .code = best.code};
   }
 };
-
-const Patterns& patterns() {
-  static const Patterns all;
-  return all;
-}
 
 }  // namespace
 
-int evidence_rank(std::string_view line) {
+Evidence evidence_in(std::string_view line) {
   line = line.substr(0, kLineBytesMax);
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
-  const re2::StringPiece piece(line.data(), line.size());
-  const Patterns& known = patterns();
-  if (line.empty() || !RE2::PartialMatch(piece, known.any)) return 0;
+  if (line == "Killed") return {.rank = 70, .trouble = Killed, .code = {}};
+  Judge judge{.line = line, .start = text_at(line), .best = {}};
+  signatures().scan(line, [&](std::size_t pattern, std::size_t at) {
+    judge.take_signature(kSignatures[pattern], at);
+    return true;
+  });
+  judge.take_codes();
+  return judge.verdict();
+}
 
-  if (RE2::PartialMatch(piece, known.exception)) {
-    if (contains(line, "KeyboardInterrupt") || contains(line, "SystemExit")) return 15;
-    for (const Signature& signature : kSignatures)
-      if (signature.rank > 90 && contains(line, signature.text)) return signature.rank;
-    for (const std::string_view text : kFromElsewhere)
-      if (contains(line, text)) return kConsequence;
-    return 90;
+int evidence_rank(std::string_view line) { return evidence_in(line).rank; }
+
+std::string_view trouble_name(Trouble trouble) {
+  switch (trouble) {
+    case None: return "none";
+    case DeviceMemory: return "device memory";
+    case HostMemory: return "host memory";
+    case Storage: return "storage";
+    case Arguments: return "arguments";
+    case NotANumber: return "not a number";
+    case DeviceFault: return "device fault";
+    case DeviceBusy: return "device busy";
+    case Port: return "port";
+    case Crash: return "crash";
+    case RankTable: return "rank table";
+    case Settings: return "settings";
+    case NotFound: return "not found";
+    case Killed: return "killed";
+    case Exception: return "exception";
+    case Link: return "link";
+    case Resource: return "resource";
+    case DataStall: return "data stall";
+    case ConnectTimeout: return "connect time-out";
+    case CollectiveTimeout: return "collective time-out";
+    case PeerLost: return "peer lost";
+    case Operator: return "operator";
+    case Complaint: return "complaint";
+    case Interrupted: return "interrupted";
+    case TracebackHead: return "traceback head";
   }
-  for (const Signature& signature : kSignatures)
-    if (contains(line, signature.text)) return signature.rank;
-  if (line == "Killed") return 70;
-  if (RE2::PartialMatch(piece, known.cann)) return 30;
-  return 20;
+  return "none";
 }
 
 }  // namespace muster::engine

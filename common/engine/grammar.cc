@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <array>
 #include <cmath>
+#include <span>
+#include <vector>
 
-#include "common/engine/step_line.h"
+#include "common/engine/grammar_rows.h"
+#include "common/engine/line_fields.h"
+#include "common/engine/pattern_set.h"
 
 namespace muster::engine {
 namespace {
@@ -19,23 +24,40 @@ RE2::Options quiet() {
   return options;
 }
 
-class Megatron final : public Grammar {
+// Looks for all heads of its rows at once and reads where one stands.
+class Heads final : public Grammar {
  public:
-  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override { return megatron_step(line.substr(0, kLineBytesMax)); }
-};
+  explicit Heads(std::initializer_list<std::span<const LineHead>> rows) : heads_(joined(rows)), set_(texts(heads_)) {}
 
-class Auto final : public Grammar {
- public:
-  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override {
+  [[nodiscard]] LogLine read(std::string_view line) const override {
     line = line.substr(0, kLineBytesMax);
-    if (auto found = megatron_step(line)) return found;
-    return common_step(line);
+    LogLine result;
+    set_.scan(line.substr(0, kHeadBytesMax), [&](std::size_t pattern, std::size_t at) {
+      const LineHead& head = heads_[pattern];
+      if (!head.exact && result.said != Said::Nothing) return true;
+      return !head.read(line, at, result) || !head.exact;
+    });
+    return result;
   }
+
+ private:
+  static std::vector<LineHead> joined(std::initializer_list<std::span<const LineHead>> rows) {
+    std::vector<LineHead> heads;
+    for (const auto& row : rows) heads.insert(heads.end(), row.begin(), row.end());
+    return heads;
+  }
+  static std::vector<std::string_view> texts(const std::vector<LineHead>& heads) {
+    std::vector<std::string_view> texts;
+    for (const LineHead& head : heads) texts.push_back(head.text);
+    return texts;
+  }
+  std::vector<LineHead> heads_;
+  PatternSet set_;
 };
 
 class None final : public Grammar {
  public:
-  [[nodiscard]] std::optional<StepLine> step(std::string_view) const override { return std::nullopt; }
+  [[nodiscard]] LogLine read(std::string_view) const override { return {}; }
 };
 
 class Custom final : public Grammar {
@@ -49,16 +71,16 @@ class Custom final : public Grammar {
       total_ = std::make_unique<RE2>(watching.total(), quiet());
   }
 
-  [[nodiscard]] std::optional<StepLine> step(std::string_view line) const override {
+  [[nodiscard]] LogLine read(std::string_view line) const override {
     line = line.substr(0, kLineBytesMax);
     const auto text = group(step_, line);
     const auto number = text ? whole_number(*text) : std::nullopt;
-    if (!number) return std::nullopt;
-    StepLine result{.step = *number, .total = total_number_};
+    if (!number) return {};
+    LogLine result{.said = Said::Step, .step = {.step = *number, .total = total_number_}};
     if (total_)
-      if (const auto total = group(*total_, line)) result.total = whole_number(*total).value_or(0);
+      if (const auto total = group(*total_, line)) result.step.total = whole_number(*total).value_or(0);
     if (loss_)
-      if (const auto loss = group(*loss_, line)) set_loss(result, *loss);
+      if (const auto loss = group(*loss_, line)) set_loss(result.step, *loss);
     return result;
   }
 
@@ -84,12 +106,28 @@ std::string pattern_problem(std::string_view pattern, int groups) {
   return {};
 }
 
+bool nan_sign(const StepLine& line) { return line.loss_not_finite || (!line.has_loss && line.not_finite > 0); }
+
+void set_loss(StepLine& line, std::string_view text) {
+  const auto value = leading_double(text);
+  if (!value) return;
+  line.has_loss = std::isfinite(*value);
+  line.loss_not_finite = !line.has_loss;
+  line.loss = line.has_loss ? *value : 0;
+}
+
 Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching) {
   const std::string& row = watching.grammar();
-  if (row == "auto") return std::unique_ptr<Grammar>(std::make_unique<Auto>());
-  if (row == "megatron") return std::unique_ptr<Grammar>(std::make_unique<Megatron>());
+  const auto heads = [](std::initializer_list<std::span<const LineHead>> rows) { return std::unique_ptr<Grammar>(std::make_unique<Heads>(rows)); };
+  if (row == "auto") return heads({megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()});
+  if (row == "megatron") return heads({megatron_heads()});
+  if (row == "mindspeed-mm") return heads({megatron_heads(), mindspeed_mm_heads()});
+  if (row == "mindformers") return heads({mindformers_heads()});
   if (row == "none" || row.empty()) return std::unique_ptr<Grammar>(std::make_unique<None>());
-  if (row != "custom") return fail(ErrorCode::Unsupported, fmt::format("reading progress: grammar '{}' is not known (auto | megatron | custom | none)", row));
+  if (row != "custom") {
+    return fail(ErrorCode::Unsupported,
+                fmt::format("reading progress: grammar '{}' is not known (auto | mindformers | megatron | mindspeed-mm | custom | none)", row));
+  }
   const auto check = [](const char* key, const std::string& pattern) -> Result<void> {
     const std::string problem = pattern_problem(pattern, 1);
     if (problem.empty()) return {};

@@ -1,7 +1,11 @@
-// Checkpoint layouts, pure but for the file view it is handed: a save directory -> which checkpoints are there and which are whole.
-// Rows: "megatron" (Megatron-LM checkpointing.py; --ckpt-format torch: iter_%07d/mp_rank_*/{distrib_optim.pt,model_optim_rng.pt}, sealed by the
-// tracker latest_checkpointed_iteration.txt; --ckpt-format torch_dist: iter_%07d/{common.pt,__R_I.distcp,.metadata,metadata.json}, sealed by
-// its metadata), "none".
+// Checkpoint layouts, pure but for the file view it is handed: a save directory -> which checkpoints are there and which are whole. Rows, each with its
+// releases in docs/engines/checkpoints.md:
+//   megatron      Megatron-LM and MindSpeed-LLM (checkpointing.py): iter_%07d, --ckpt-format torch, torch_dist and torch_dcp
+//   mindspeed-mm  the same, and the FSDP2 back end's directories
+//   mindformers   MindFormers (CheckpointMonitor): checkpoint/rank_N/PREFIX_rank_N-EPOCH_STEP.ckpt|safetensors, and master's iteration_%08d
+//   none          finds nothing
+// Whole means: finished by the engine's own marks, and readable to its end in its own format. A tracker is a mark, never the truth: it may be ahead of its
+// shards, behind them, torn, or another run's.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +27,14 @@ class FileView {
     std::string name;
     bool directory = false;
     std::uint64_t bytes = 0;
+    std::uint32_t mode = 0;  // permission bits; 0 = the view cannot tell
   };
   [[nodiscard]] virtual std::vector<Entry> list(const std::string& dir) const = 0;  // empty when not there
   [[nodiscard]] virtual std::string head(const std::string& file, std::size_t most) const = 0;
   [[nodiscard]] virtual std::string tail(const std::string& file, std::size_t most) const = 0;
+  // `most` bytes from `from` on, fewer at the end of the file; empty: the view cannot do this. Without it a safetensors file is known to its end only when its
+  // header is in what head() gives, and MindFormers' own count of steps is read from .ckpt files alone.
+  [[nodiscard]] virtual std::string part(const std::string& file, std::uint64_t from, std::size_t most) const;
 };
 
 struct FoundShard {
@@ -39,7 +47,7 @@ struct FoundCheckpoint {
   std::string path;
   std::vector<FoundShard> shards;
   std::uint32_t expected = 0;  // shards it needs; 0 = cannot be told yet
-  bool sealed = false;         // the whole checkpoint's own mark is there
+  bool sealed = false;         // the whole checkpoint's own mark is there; where an engine has none: a shard is finished, and `expected` decides
 };
 
 struct LinkPlan {
@@ -47,15 +55,29 @@ struct LinkPlan {
   std::vector<std::pair<std::string, std::string>> files;  // name -> content (trackers: muster's word, never the engine's)
 };
 
+// What is known of the job beyond its files; 0 = not known.
+struct LayoutOptions {
+  std::uint32_t world_size = 0;      // ranks of the job
+  std::uint32_t shards = 0;          // megatron, format torch: TP x PP (x EP) directories a checkpoint
+  std::uint32_t first_rank = 0;      // mindformers: whose directories this node tells of;
+  std::uint32_t rank_count = 0;      //   0 = all that are there
+  std::int64_t steps_per_epoch = 0;  // mindformers: of what its file names count: the data set's, or in sink mode sink_size
+};
+
 class CheckpointLayout {
  public:
   virtual ~CheckpointLayout() = default;
   // Newest first; looks into at most `newest` of them.
   [[nodiscard]] virtual std::vector<FoundCheckpoint> scan(const FileView& files, const std::string& save_dir, std::size_t newest) const = 0;
-  // A directory that the engine loads exactly this step from.
+  // A directory that the engine loads exactly this step from. Where names of files are not known from the step alone, nothing: use resume_links.
   [[nodiscard]] virtual LinkPlan links(const std::string& save_dir, std::int64_t step) const = 0;
+  // The same for every layout: looks at the files. Nothing: the step is not there.
+  [[nodiscard]] virtual LinkPlan resume_links(const FileView& files, const std::string& save_dir, std::int64_t step) const;
 };
 // Errors: an unknown row. "none" finds nothing.
-Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name);
+Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name, const LayoutOptions& options = {});
+
+// Empty: training may resume from what lies at `path`, as far as its name tells. Otherwise why not: "weights alone, ...".
+std::string resume_problem(std::string_view path);
 
 }  // namespace muster::engine

@@ -3,6 +3,46 @@
 #include "common/engine/engine.h"
 
 namespace muster::engine {
+namespace {
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// What has to be there before the node's processes start and is muster's to make.
+void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const LaunchPlan& plan, std::size_t node) {
+  launch.add_make_dirs(request.out_dir);
+  launch.add_make_dirs(request.save_dir);
+  const std::string own = work_dir(request.out_dir, request.attempt) + "/";
+  for (const RankPlan& rank : plan.ranks)
+    if (rank.node == node && rank.cwd.starts_with(own)) launch.add_make_dirs(rank.cwd);
+  for (const CompanionPlan& companion : plan.companions)
+    if (companion.node == node && companion.cwd.starts_with(own)) launch.add_make_dirs(companion.cwd);
+  for (const FilePlan& file : plan.files)
+    if (file.node == node) launch.add_make_dirs(parent_of(file.path));
+}
+
+void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
+  for (const FilePlan& file : plan.files) {
+    if (file.node != node) continue;
+    v1::LaunchFile& out = *launch.add_files();
+    out.set_path(file.path);
+    out.set_mode(file.mode);
+    out.set_content(*file.content);
+    out.set_sha256(file.sha256);
+  }
+}
+
+void add_companions(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
+  for (const CompanionPlan& companion : plan.companions) {
+    if (companion.node != node) continue;
+    v1::CompanionProcess& out = *launch.add_companions();
+    out.set_name(companion.name);
+    for (const std::string& word : companion.argv) out.add_argv(word);
+    out.set_cwd(companion.cwd);
+    for (const auto& [name, value] : companion.env) (*out.mutable_env())[name] = value.text;
+  }
+}
+
+}  // namespace
 
 v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node) {
   const v1::JobSpec& spec = *request.spec;
@@ -11,8 +51,9 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   launch.set_attempt(request.attempt);
   launch.set_job_name(spec.name());
   if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter") launch.set_user(spec.runtime().user());
-  launch.add_make_dirs(request.out_dir);
-  launch.add_make_dirs(request.save_dir);
+  add_dirs(launch, request, plan, node);
+  add_files(launch, plan, node);
+  add_companions(launch, plan, node);
   *launch.mutable_watching() = plan.watching;
   if (request.resuming()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();

@@ -9,25 +9,13 @@
 #include <unordered_set>
 
 #include "common/engine/rows.h"
+#include "common/engine/table_plan.h"
 #include "common/engine/template.h"
 
 namespace muster::engine {
 namespace {
 
-std::string literal(std::string_view text) {
-  std::string result;
-  for (const char c : text) result.append(c == '$' ? 2 : 1, c);
-  return result;
-}
-
 std::string code_root(const v1::JobSpec& spec) { return spec.code().at().empty() ? "/" : spec.code().at(); }
-
-// A path of the spec, still with its templates: below the code tree unless absolute.
-std::string below_code(const v1::JobSpec& spec, std::string_view path) {
-  if (path.starts_with('/') || path.starts_with("${")) return std::string(path);
-  const std::string root = literal(code_root(spec));
-  return root.ends_with('/') ? fmt::format("{}{}", root, path) : fmt::format("{}/{}", root, path);
-}
 
 std::string device_range(const std::vector<std::uint32_t>& devices) {
   if (devices.empty()) return "";
@@ -41,14 +29,20 @@ class RankValues final : public TemplateValues {
   // What ${env:X} stands for: nothing inside of variables; every variable of the rank elsewhere, as far as they are known.
   enum class Variables : std::uint8_t { None, All, Some };
 
-  RankValues(const LaunchRequest& request, const RankPlan& rank, std::size_t world, Variables variables)
-      : request_(request), rank_(rank), world_(world), variables_(variables) {}
+  // What is the same for all ranks of a launch.
+  struct Whole {
+    std::size_t world = 0;
+    std::string table;  // rank_table_name()
+  };
+
+  RankValues(const LaunchRequest& request, const RankPlan& rank, const Whole& whole, Variables variables)
+      : request_(request), rank_(rank), whole_(whole), variables_(variables) {}
 
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
     const NodeSlot& node = request_.nodes[rank_.node];
     if (name == "rank") return std::to_string(rank_.rank);
     if (name == "local_rank") return std::to_string(rank_.local_rank);
-    if (name == "world_size") return std::to_string(world_);
+    if (name == "world_size") return std::to_string(whole_.world);
     if (name == "attempt") return std::to_string(request_.attempt);
     if (name == "out") return request_.out_dir;
     if (name == "save.dir") return request_.save_dir;
@@ -63,6 +57,7 @@ class RankValues final : public TemplateValues {
     if (name == "nodes") return std::to_string(request_.nodes.size());
     if (name == "master.addr") return request_.nodes.front().address;
     if (name == "master.port") return std::to_string(request_.master_port);
+    if (name == "rank_table") return rank_table();
     if (name.starts_with("env:")) {
       if (variables_ == Variables::None)
         return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
@@ -76,9 +71,16 @@ class RankValues final : public TemplateValues {
   }
 
  private:
+  [[nodiscard]] Result<std::string> rank_table() const {
+    if (!whole_.table.empty()) return rank_table_path(request_, rank_.node, whole_.table);
+    // One rank needs none: empty then, so that a spec is sound whatever its size.
+    if (request_.spec->engine() == "mindformers" && request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN) return "";
+    return fail(ErrorCode::InvalidArgument, "'${rank_table}' has no value here: only engine mindformers with launch.launcher: ranktable makes a rank table");
+  }
+
   const LaunchRequest& request_;
   const RankPlan& rank_;
-  std::size_t world_;
+  const Whole& whole_;
   Variables variables_;
 };
 
@@ -89,7 +91,7 @@ struct Keyed {
 
 class Planner {
  public:
-  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec), world_(request.world_size()) {}
+  explicit Planner(const LaunchRequest& request) : request_(request), spec_(*request.spec), whole_{request.world_size(), rank_table_name(request)} {}
 
   LaunchPlan run() {
     LaunchPlan plan;
@@ -102,11 +104,11 @@ class Planner {
       return plan;
     }
     fill_environment(plan);
-    base_argv();
-    for (RankPlan& rank : plan.ranks) rank.argv = argv_;
+    base_command();
     // Without an engine there is no plan, but the other problems of the spec are worth knowing.
-    if (engine != nullptr) engine->launch(request_, plan);
+    if (engine != nullptr) run_engine(*engine, plan);
     fill_commands(plan);
+    fill_companions(plan);
     fill_watching(plan, engine);
     return plan;
   }
@@ -118,6 +120,22 @@ class Planner {
 
   void report(std::string key, std::string message) {
     if (reported_.insert(key).second) problems_.push_back({.key = std::move(key), .message = std::move(message)});
+  }
+
+  void run_engine(const Engine& engine, LaunchPlan& plan) {
+    Problems found;
+    Launching launching{.request = request_, .plan = plan, .command = command_, .cwd = cwd_, .companions = companions_, .problems = found};
+    engine.launch(launching);
+    for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
+    if (request_.imagined) return;  // of no known kind of device
+    // The runtime counts what it sees upwards, whatever the order of the list: another order would give every rank another one's device.
+    for (const RankPlan& rank : plan.ranks) {
+      const std::vector<std::uint32_t>& devices = request_.nodes[rank.node].devices;
+      if (rank.env.contains("ASCEND_RT_VISIBLE_DEVICES") && !std::ranges::is_sorted(devices))
+        return report("resources.devices", fmt::format("[{}] does not ascend: Ascend's runtime numbers devices upwards, and ranks would not get theirs; write "
+                                                       "them in ascending order",
+                                                       fmt::join(devices, ", ")));
+    }
   }
 
   std::optional<Template> parse(const std::string& key, std::string_view text) {
@@ -169,9 +187,9 @@ class Planner {
   void fill_environment(LaunchPlan& plan) {
     const auto user = environment(spec_.runtime().env(), "runtime.env");
     const auto resume = request_.resuming() ? environment(spec_.resume().env(), "resume.env") : decltype(user){};
-    const std::string world = std::to_string(world_);
+    const std::string world = std::to_string(whole_.world);
     for (RankPlan& rank : plan.ranks) {
-      const RankValues values(request_, rank, world_, RankValues::Variables::None);
+      const RankValues values(request_, rank, whole_, RankValues::Variables::None);
       Environment& env = rank.env;
       put(env, "PYTHONUNBUFFERED", "1", "muster");
       for (const auto& [name, keyed] : user) put(env, name.c_str(), expand(keyed, values), "runtime.env");
@@ -202,70 +220,74 @@ class Planner {
     put(env, "MUSTER_RESUME_DIR", request_.resuming() ? request_.resume_dir : "", "muster");
     put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "", "muster");
     // The node's devices of this attempt, in order: the engine's local rank i then finds its own as number i.
-    const std::string& asked = spec_.resources().type();
-    const std::string& type = asked.empty() || asked == "auto" ? node.device_type : asked;
+    const std::string_view type = device_type(request_, node);
     if (type == "nvidia") put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
     if (type == "ascend") put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
   }
 
-  void add_argv(std::string key, std::string text) {
-    keys_.push_back(std::move(key));
-    argv_.push_back(std::move(text));
-  }
+  void add_word(std::string key, std::string text) { command_.push_back({.text = std::move(text), .key = std::move(key)}); }
 
   // The command line, still with its templates.
-  void base_argv() {
+  void base_command() {
     const v1::LaunchSpec& launch = spec_.launch();
-    for (int i = 0; i < launch.run_size(); ++i) add_argv(fmt::format("launch.run[{}]", i), launch.run(i));
+    cwd_ = launch.cwd().empty() ? literal(code_root(spec_)) : below_code(spec_, launch.cwd());
+    for (int i = 0; i < launch.run_size(); ++i) add_word(fmt::format("launch.run[{}]", i), launch.run(i));
     if (launch.run_size() == 0) {
       const std::string& python = spec_.runtime().python();
       const bool chosen = !python.empty() && python != "auto";
       if (chosen || launch.script().ends_with(".py")) {
         const std::string path = !chosen ? std::string(kPythonAuto) : python.find('/') == std::string::npos ? python : below_code(spec_, python);
-        add_argv("runtime.python", path);
-        add_argv("runtime.python", "-u");
+        add_word("runtime.python", path);
+        add_word("runtime.python", "-u");
       }
-      add_argv("launch.script", below_code(spec_, launch.script()));
+      add_word("launch.script", below_code(spec_, launch.script()));
     }
-    for (int i = 0; i < launch.args_size(); ++i) add_argv(fmt::format("launch.args[{}]", i), launch.args(i));
+    for (int i = 0; i < launch.args_size(); ++i) add_word(fmt::format("launch.args[{}]", i), launch.args(i));
     if (!request_.resuming()) return;
-    for (int i = 0; i < spec_.resume().args_size(); ++i) add_argv(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
+    for (int i = 0; i < spec_.resume().args_size(); ++i) add_word(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
   }
 
-  std::vector<Keyed> compile(const std::vector<std::string>& argv) {
+  std::vector<Keyed> compile(const CommandLine& command) {
     std::vector<Keyed> result;
-    for (std::size_t i = 0; i < argv.size(); ++i) {
-      const std::string& key = argv.size() == keys_.size() ? keys_[i] : "launch";
-      if (auto parsed = parse(key, argv[i])) result.push_back({.key = key, .text = std::move(*parsed)});
-    }
+    for (const Word& word : command)
+      if (auto parsed = parse(word.key, word.text)) result.push_back({.key = word.key, .text = std::move(*parsed)});
     return result;
   }
 
+  // False: arguments and environment are more than a process can be given.
+  bool fill_process(const std::vector<Keyed>& command, const RankValues& values, const Environment& env, std::vector<std::string>& argv) {
+    std::size_t bytes = 0;
+    for (const Keyed& part : command) {
+      argv.push_back(expand(part, values));
+      bytes += argv.back().size() + 1 + sizeof(char*);
+      if (bytes > kProcessBytesMax) break;
+    }
+    for (const auto& [name, value] : env) bytes += name.size() + value.text.size() + 2 + sizeof(char*);
+    if (bytes <= kProcessBytesMax) return true;
+    report("launch.args", fmt::format("arguments and environment of a rank are longer than {} bytes together", kProcessBytesMax));
+    return false;
+  }
+
   void fill_commands(LaunchPlan& plan) {
-    const std::string cwd_text = spec_.launch().cwd().empty() ? literal(code_root(spec_)) : below_code(spec_, spec_.launch().cwd());
-    const auto cwd = parse("launch.cwd", cwd_text);
-    std::vector<std::string> compiled_from = argv_;
-    std::vector<Keyed> compiled = compile(argv_);
+    const auto cwd = parse("launch.cwd", cwd_);
+    const std::vector<Keyed> compiled = compile(command_);
+    for (const Word& word : command_) plan.argv_sources.push_back(word.key);
     for (RankPlan& rank : plan.ranks) {
-      if (rank.argv != compiled_from) {
-        compiled_from = rank.argv;
-        compiled = compile(compiled_from);
-      }
-      const RankValues values(request_, rank, world_, variables());
-      rank.argv.clear();
-      std::size_t bytes = 0;
-      for (const Keyed& part : compiled) {
-        rank.argv.push_back(expand(part, values));
-        bytes += rank.argv.back().size() + 1 + sizeof(char*);
-        if (bytes > kProcessBytesMax) break;
-      }
+      const RankValues values(request_, rank, whole_, variables());
+      if (!fill_process(compiled, values, rank.env, rank.argv)) return;
       if (cwd) rank.cwd = expand({.key = "launch.cwd", .text = *cwd}, values);
-      for (const auto& [name, value] : rank.env) bytes += name.size() + value.text.size() + 2 + sizeof(char*);
-      if (bytes > kProcessBytesMax) {
-        report("launch.args", fmt::format("arguments and environment of a rank are longer than {} bytes together", kProcessBytesMax));
-        return;
-      }
       if (!problems_.empty()) return;  // the other ranks would only repeat them
+    }
+  }
+
+  // With the values of rank 0, beside which they are.
+  void fill_companions(LaunchPlan& plan) {
+    for (CompanionDraft& draft : companions_) {
+      const RankValues values(request_, plan.ranks.front(), whole_, variables());
+      const auto cwd = parse("launch.cwd", draft.cwd);
+      if (!fill_process(compile(draft.command), values, draft.plan.env, draft.plan.argv)) return;
+      if (cwd) draft.plan.cwd = expand({.key = "launch.cwd", .text = *cwd}, values);
+      plan.companions.push_back(std::move(draft.plan));
     }
   }
 
@@ -280,25 +302,51 @@ class Planner {
     watching.set_total(observe.total());
     watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
     watching.set_save_dir(request_.save_dir);
-    watching.set_world_size(static_cast<std::uint32_t>(world_));
+    watching.set_world_size(static_cast<std::uint32_t>(whole_.world));
     watching.set_success_regex(spec_.success().regex());
     if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
     auto file = parse("success.file", spec_.success().file());
     if (!file) return;
-    const std::string path = expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), world_, variables()));
+    const std::string path = expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), whole_, variables()));
     watching.set_success_file(path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path));
   }
 
   const LaunchRequest& request_;
   const v1::JobSpec& spec_;
-  const std::size_t world_;
+  const RankValues::Whole whole_;
   bool engine_known_ = false;
-  std::vector<std::string> argv_, keys_;
+  CommandLine command_;
+  std::string cwd_;
+  std::vector<CompanionDraft> companions_;
   std::vector<KeyedProblem> problems_;
   std::unordered_set<std::string> reported_;
 };
 
 }  // namespace
+
+std::string literal(std::string_view text) {
+  std::string result;
+  for (const char c : text) result.append(c == '$' ? 2 : 1, c);
+  return result;
+}
+
+std::string below_code(const v1::JobSpec& spec, std::string_view path) {
+  if (path.starts_with('/') || path.starts_with("${")) return std::string(path);
+  const std::string root = literal(code_root(spec));
+  return root.ends_with('/') ? fmt::format("{}{}", root, path) : fmt::format("{}/{}", root, path);
+}
+
+std::string_view device_type(const LaunchRequest& request, const NodeSlot& node) {
+  const std::string& asked = request.spec->resources().type();
+  return asked.empty() || asked == "auto" ? node.device_type : asked;
+}
+
+std::uint64_t ranks_asked(const v1::JobSpec& spec) {
+  if (spec.launch().per() == v1::LAUNCH_PER_ONCE) return 1;
+  const v1::ResourceSpec& wanted = spec.resources();
+  const std::uint64_t devices = wanted.device_ids().empty() ? wanted.devices() : static_cast<std::uint64_t>(wanted.device_ids_size());
+  return std::max<std::uint64_t>(1, wanted.nodes()) * std::max<std::uint64_t>(1, devices);
+}
 
 std::size_t LaunchRequest::world_size() const {
   std::size_t ranks = 0;
@@ -322,6 +370,7 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   // The longest that a placement can make of it: every key filled in, on an attempt that resumes.
   LaunchRequest request{.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 0};
+  request.imagined = true;
   request.nodes = {{.name = std::string(63, 'n'), .address = std::string(45, '1'), .devices = {0}, .first_rank = 0, .rank_count = 1}};
   request.out_dir = "/" + std::string(1000, 'o');
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
@@ -329,6 +378,7 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   Planner planner(request);
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
+  if (const Engine* engine = find_engine(spec.engine()); engine != nullptr && engine->check != nullptr) engine->check(spec, problems);
   if (auto dir = checkpoint_dir(spec, request.out_dir); !dir) problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
   return problems;
 }

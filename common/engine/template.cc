@@ -27,7 +27,7 @@ Result<void> check_name(std::string_view name) {
     if (variable_name(name.substr(4))) return {};
     return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' does not name a variable (letters, digits and _, as in ${{env:HOME}})", name));
   }
-  if (name == "rank_table" || name.starts_with("inputs.")) return fail(ErrorCode::Unsupported, fmt::format("'${{{}}}' is known but not in this release", name));
+  if (name.starts_with("inputs.")) return fail(ErrorCode::Unsupported, fmt::format("'${{{}}}' is known but not in this release", name));
   if (std::ranges::find(kNames, name) != kNames.end()) return {};
   const std::string_view near = nearest(name, kNames);
   if (!near.empty())

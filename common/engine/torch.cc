@@ -1,7 +1,11 @@
 // torchrun's contract for a worker, kept without torchrun: the same variables, with static rendezvous' values.
+// PyTorch 1.13, torch/distributed/run.py and elastic/agent/server/local_elastic_agent.py.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "common/engine/host_network.h"
 #include "common/engine/rows.h"
 
 namespace muster::engine {
@@ -9,7 +13,7 @@ namespace {
 
 constexpr const char* kSource = "engine torch";
 
-constexpr std::array<std::string_view, 15> kIdentity = {
+constexpr std::array<std::string_view, 16> kIdentity = {
     "RANK",
     "LOCAL_RANK",
     "WORLD_SIZE",
@@ -25,45 +29,73 @@ constexpr std::array<std::string_view, 15> kIdentity = {
     "TORCHELASTIC_MAX_RESTARTS",
     "TORCHELASTIC_RUN_ID",
     "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCH_NPU_ELASTIC_USE_AGENT_STORE",
 };
 
 }  // namespace
 
 std::span<const std::string_view> torch_identity() { return kIdentity; }
 
-void launch_torch(const LaunchRequest& request, LaunchPlan& plan) {
+void put_torchrun(Launching& launching, const char* source) {
+  const LaunchRequest& request = launching.request;
   const std::string world = std::to_string(request.world_size());
   const std::string groups = std::to_string(std::ranges::count_if(request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
   const std::string port = std::to_string(request.master_port);
   const std::string restarts = std::to_string(request.attempt > 0 ? request.attempt - 1 : 0);
   const std::string restarts_max = std::to_string(request.spec->recovery().max_restarts());
-  for (RankPlan& rank : plan.ranks) {
+  for (RankPlan& rank : launching.plan.ranks) {
     Environment& env = rank.env;
     const NodeSlot& node = request.nodes[rank.node];
     const std::string number = std::to_string(rank.rank);
-    put(env, "RANK", number, kSource);
-    put(env, "LOCAL_RANK", std::to_string(rank.local_rank), kSource);
-    put(env, "WORLD_SIZE", world, kSource);
-    put(env, "LOCAL_WORLD_SIZE", std::to_string(node.rank_count), kSource);
-    put(env, "GROUP_RANK", std::to_string(rank.node), kSource);
-    put(env, "GROUP_WORLD_SIZE", groups, kSource);
-    put(env, "ROLE_NAME", "default", kSource);
-    put(env, "ROLE_RANK", number, kSource);
-    put(env, "ROLE_WORLD_SIZE", world, kSource);
-    put(env, "MASTER_ADDR", request.nodes.front().address, kSource);
-    put(env, "MASTER_PORT", port, kSource);
-    put(env, "TORCHELASTIC_RESTART_COUNT", restarts, kSource);
-    put(env, "TORCHELASTIC_MAX_RESTARTS", restarts_max, kSource);
-    put(env, "TORCHELASTIC_RUN_ID", request.job_id, kSource);
+    put(env, "RANK", number, source);
+    put(env, "LOCAL_RANK", std::to_string(rank.local_rank), source);
+    put(env, "WORLD_SIZE", world, source);
+    put(env, "LOCAL_WORLD_SIZE", std::to_string(node.rank_count), source);
+    put(env, "GROUP_RANK", std::to_string(rank.node), source);
+    put(env, "GROUP_WORLD_SIZE", groups, source);
+    put(env, "ROLE_NAME", "default", source);
+    put(env, "ROLE_RANK", number, source);
+    put(env, "ROLE_WORLD_SIZE", world, source);
+    put(env, "MASTER_ADDR", request.nodes.front().address, source);
+    put(env, "MASTER_PORT", port, source);
+    put(env, "TORCHELASTIC_RESTART_COUNT", restarts, source);
+    put(env, "TORCHELASTIC_MAX_RESTARTS", restarts_max, source);
+    put(env, "TORCHELASTIC_RUN_ID", request.job_id, source);
     // Never "True": there is no agent that hosts a store, so rank 0 must start it; with "True" every rank waits as a client for ever.
-    put(env, "TORCHELASTIC_USE_AGENT_STORE", "False", kSource);
+    put(env, "TORCHELASTIC_USE_AGENT_STORE", "False", source);
+    if (device_type(request, node) == "ascend") put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
     // Both names, for old and new releases; not beside one that the spec sets, whose value the other would overrule.
     if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") && !env.contains("NCCL_ASYNC_ERROR_HANDLING")) {
-      put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", kSource);
-      put(env, "NCCL_ASYNC_ERROR_HANDLING", "1", kSource);
+      put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", source);
+      put(env, "NCCL_ASYNC_ERROR_HANDLING", "1", source);
     }
-    if (node.rank_count > 1) put_default(env, "OMP_NUM_THREADS", "1", kSource);
+    if (node.rank_count > 1) put_default(env, "OMP_NUM_THREADS", "1", source);
+    put_hccl_address(request, rank, source);
+    put_gloo_interface(request, rank, source);
   }
+}
+
+void launch_torch(Launching& launching) { put_torchrun(launching, kSource); }
+
+void check_no_launcher_inside(const v1::JobSpec& spec, Problems& problems) {
+  const v1::LaunchSpec& launch = spec.launch();
+  if (launch.per() != v1::LAUNCH_PER_RANK || launch.run().empty()) return;
+  const auto name = [](std::string_view word) { return word.substr(word.rfind('/') + 1); };  // npos + 1 is 0
+  int at = name(launch.run(0)) == "torchrun" || name(launch.run(0)) == "msrun" ? 0 : -1;
+  for (int i = 1; i + 1 < launch.run_size() && at < 0 && launch.run(i).starts_with('-'); ++i)
+    if (launch.run(i) == "-m" && (launch.run(i + 1) == "torch.distributed.run" || launch.run(i + 1) == "torch.distributed.launch")) at = i + 1;
+  if (at < 0) return;
+  problems.push_back(
+      {.key = fmt::format("launch.run[{}]", at),
+       .message = fmt::format("'{}' starts ranks itself, and launch.per: rank would start it once a device; leave it out with its options: muster "
+                              "sets what it sets",
+                              launch.run(at))});
+}
+
+void check_torch(const v1::JobSpec& spec, Problems& problems) {
+  check_no_launcher_inside(spec, problems);
+  check_ascending(spec, problems);
+  check_hccl_variables(spec, problems);
 }
 
 }  // namespace muster::engine

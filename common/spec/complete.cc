@@ -88,6 +88,8 @@ class Completer {
       problem("description", "has control characters in it");
     labels("labels", spec_.labels());
     engine_ = engine::find_engine(spec_.engine());
+    v1::LaunchSpec& launch = *spec_.mutable_launch();
+    if (spec_.engine() == "mindformers" && launch.run().empty() && launch.script().empty()) launch.set_script("run_mindformer.py");
     if (engine_ != nullptr) return;
     const KeyRow& row = *find_key("engine");
     std::vector<std::string_view> names;
@@ -132,6 +134,10 @@ class Completer {
         problem(one, fmt::format("has {} bytes with its name, at most {}", name.size() + 1 + value.size(), engine::kStringBytesMax));
       else if (engine_ != nullptr && engine::is_identity(*engine_, name))
         problem(one, "is set by muster for every rank, each its own; leave it out");
+      else if (engine_ != nullptr && std::ranges::find(engine_->cloud, name) != engine_->cloud.end())
+        problem(one, fmt::format("tells {} that it is inside ModelArts, where it would write elsewhere and upload by itself (compat: modelarts is not in this "
+                                 "release); leave it out",
+                                 engine_->name));
       else if ((name == "CUDA_VISIBLE_DEVICES" || name == "ASCEND_RT_VISIBLE_DEVICES") && spec_.resources().type() != "cpu")
         problem(one, "is set by muster from the placement; choose with resources.devices");
     }
@@ -167,6 +173,7 @@ class Completer {
     if (launch.per() == v1::LAUNCH_PER_UNSPECIFIED) launch.set_per(v1::LAUNCH_PER_RANK);
     if (launch.per() != v1::LAUNCH_PER_RANK && launch.per() != v1::LAUNCH_PER_ONCE)
       problem("launch.per", fmt::format("{} is not accepted ({})", static_cast<int>(launch.per()), accepted("launch.per")));
+    engines_own(launch);
     words("launch.run", launch.run());
     words("launch.args", launch.args());
     if (launch.run().empty() && launch.script().empty())
@@ -176,7 +183,28 @@ class Completer {
     else if (!launch.run().empty() && !launch.args().empty())
       problem("launch.args", "are arguments of launch.script; put them into launch.run");
     if (!launch.run().empty() && launch.run(0).empty()) problem("launch.run[0]", "is empty: the first word is the program");
-    if (!launch.has_lockstep()) launch.set_lockstep(engine_ != nullptr && engine_->lockstep && launch.per() == v1::LAUNCH_PER_RANK);
+    if (!launch.has_lockstep()) launch.set_lockstep(engine_ != nullptr && engine_->lockstep && launch.per() == v1::LAUNCH_PER_RANK && trains());
+  }
+
+  [[nodiscard]] bool trains() const { return spec_.launch().mode() != v1::LAUNCH_MODE_EVAL && spec_.launch().mode() != v1::LAUNCH_MODE_PREDICT; }
+
+  // What only MindFormers has.
+  void engines_own(v1::LaunchSpec& launch) {
+    if (launch.mode() < v1::LAUNCH_MODE_UNSPECIFIED || launch.mode() > v1::LAUNCH_MODE_PREDICT)
+      problem("launch.mode", fmt::format("{} is not accepted ({})", static_cast<int>(launch.mode()), accepted("launch.mode")));
+    if (launch.launcher() < v1::LAUNCHER_UNSPECIFIED || launch.launcher() > v1::LAUNCHER_MSRUN)
+      problem("launch.launcher", fmt::format("{} is not accepted ({})", static_cast<int>(launch.launcher()), accepted("launch.launcher")));
+    if (spec_.engine() == "mindformers") {
+      if (launch.mode() == v1::LAUNCH_MODE_UNSPECIFIED) launch.set_mode(v1::LAUNCH_MODE_TRAIN);
+      if (launch.launcher() == v1::LAUNCHER_UNSPECIFIED) launch.set_launcher(v1::LAUNCHER_RANKTABLE);
+      return;
+    }
+    if (engine_ == nullptr) return;
+    if (launch.mode() > v1::LAUNCH_MODE_TRAIN)
+      problem("launch.mode", fmt::format("is for engine mindformers; {} has the default only (train)", spec_.engine()));
+    if (launch.launcher() != v1::LAUNCHER_UNSPECIFIED)
+      problem("launch.launcher", fmt::format("is for engine mindformers; {} has the default only (auto)", spec_.engine()));
+    if (!launch.config().empty()) problem("launch.config", fmt::format("is for engine mindformers; give {} its configuration in launch.args", spec_.engine()));
   }
 
   void resources() {
@@ -235,7 +263,11 @@ class Completer {
     if (checkpoint.layout().empty() && engine_ != nullptr) checkpoint.set_layout(std::string(engine_->layout));
     if (auto layout = engine::make_layout(checkpoint.layout()); !layout) problem("checkpoint.layout", layout.error().message);
     v1::ResumeSpec& resume = *spec_.mutable_resume();
-    if (!resume.has_enabled()) resume.set_enabled(true);
+    if (!resume.has_enabled()) {
+      resume.set_enabled(trains());
+      if (!trains() && (!resume.args().empty() || !resume.env().empty()))
+        problem("resume", "is for modes that train: eval and predict write nothing to go on from; leave it out");
+    }
     words("resume.args", resume.args());
     environment("resume.env", resume.env());
     if (!spec_.output_dir().empty() && !spec_.output_dir().starts_with('/'))

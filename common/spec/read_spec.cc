@@ -18,6 +18,17 @@ void set_duration(google::protobuf::Duration& to, Duration value) {
   to.set_nanos(static_cast<std::int32_t>(value.count() % 1'000'000'000));
 }
 
+// The default of a word that only one engine has stays unset: complete() gives it to that engine.
+v1::LaunchMode launch_mode(const std::string& text) {
+  return text == "finetune"  ? v1::LAUNCH_MODE_FINETUNE
+         : text == "eval"    ? v1::LAUNCH_MODE_EVAL
+         : text == "predict" ? v1::LAUNCH_MODE_PREDICT
+                             : v1::LAUNCH_MODE_UNSPECIFIED;
+}
+v1::Launcher launcher(const std::string& text) {
+  return text == "ranktable" ? v1::LAUNCHER_RANKTABLE : text == "msrun" ? v1::LAUNCHER_MSRUN : v1::LAUNCHER_UNSPECIFIED;
+}
+
 // --- where the values of simple rows go --------------------------------------------------------------------------------------------------
 using SetText = void (*)(v1::JobSpec&, const std::string&);
 const std::map<std::string_view, SetText>& text_setters() {
@@ -31,8 +42,8 @@ const std::map<std::string_view, SetText>& text_setters() {
       {"launch.per",
        [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_per(text == "once" ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK); }},
       {"launch.script", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_script(text == "auto" ? "" : text); }},
-      {"launch.mode", [](v1::JobSpec&, const std::string&) {}},
-      {"launch.launcher", [](v1::JobSpec&, const std::string&) {}},
+      {"launch.mode", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_mode(launch_mode(text)); }},
+      {"launch.launcher", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_launcher(launcher(text)); }},
       {"launch.adopt", [](v1::JobSpec&, const std::string&) {}},
       {"launch.cwd", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_cwd(text == "auto" ? "" : text); }},
       {"resources.type", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_resources()->set_type(text); }},

@@ -55,6 +55,7 @@ class SpecReader {
   void memlock(const Node& node, const KeyRow& row);
   void launch_run(const Node& node, const KeyRow& row);
   void launch_args(const Node& node, const KeyRow& row);
+  void launch_config(const Node& node, const KeyRow& row);
   void launch_lockstep(const Node& node, const KeyRow& row);
   void devices(const Node& node, const KeyRow& row);
   void hosts(const Node& node, const KeyRow& row);

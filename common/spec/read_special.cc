@@ -18,6 +18,7 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"runtime.limits.memlock", &SpecReader::memlock},
       {"launch.run", &SpecReader::launch_run},
       {"launch.args", &SpecReader::launch_args},
+      {"launch.config", &SpecReader::launch_config},
       {"launch.lockstep", &SpecReader::launch_lockstep},
       {"resources.devices", &SpecReader::devices},
       {"resources.hosts", &SpecReader::hosts},
@@ -153,6 +154,14 @@ void SpecReader::launch_run(const Node& node, const KeyRow& row) {
 
 void SpecReader::launch_args(const Node& node, const KeyRow& row) {
   for (std::string& word : words(node, row, true)) spec_.mutable_launch()->add_args(std::move(word));
+}
+
+void SpecReader::launch_config(const Node& node, const KeyRow& row) {
+  if (node.kind == Node::Kind::Null) return;
+  const std::string* value = text(node, row);
+  if (value == nullptr) return;
+  if (value->empty()) return problem(node, std::string(row.key), fmt::format("is empty ({})", row.accepted));
+  spec_.mutable_launch()->set_config(*value);
 }
 
 void SpecReader::resume_args(const Node& node, const KeyRow& row) {

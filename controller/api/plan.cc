@@ -77,6 +77,7 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
 Result<void> fill(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
                   const std::string& cluster_out) {
   engine::LaunchRequest launch = launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), cluster_out);
+  launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
   const auto too_many = [&](std::string_view what) {
     return fail(ErrorCode::ResourceExhausted,

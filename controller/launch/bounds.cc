@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kWordCost = 32, kVariableCost = 128;  // of a plan, over the text itself
 
 engine::LaunchRequest first_attempt(const v1::JobSpec& spec) {
-  engine::LaunchRequest request{.spec = &spec, .job_id = "plan", .attempt = 1, .master_port = 1};
+  engine::LaunchRequest request{.spec = &spec, .job_id = "plan", .attempt = 1, .master_port = 1, .imagined = true};
   request.nodes = {{.name = "node-0", .address = "127.0.0.1", .devices = {0}, .first_rank = 0, .rank_count = 1}};
   request.out_dir = engine::out_dir(spec, request.job_id, "/");
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
@@ -36,7 +36,7 @@ Longest longest(const v1::JobSpec& spec) {
   Longest result;
   result.node = once ? 0 : nodes - 1;
   engine::LaunchRequest& request = result.request;
-  request = {.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 1'000'000'000'000};
+  request = {.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 1'000'000'000'000, .imagined = true};
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const std::uint32_t ranks = once ? (i == 0 ? 1 : 0) : devices;
     request.nodes.push_back({.first_rank = once ? std::min<std::uint32_t>(i, 1) : i * devices, .rank_count = ranks});

@@ -45,9 +45,9 @@ TEST(UnknownFields, AreFoundAtEveryDepth) {
   EXPECT_THAT(unknown_fields(spec), IsEmpty());
   add_unknown(spec, 100);
   add_unknown(spec, 100);
-  add_unknown(*spec.mutable_launch(), 7);
+  add_unknown(*spec.mutable_launch(), 100);
   add_unknown(*spec.mutable_recovery()->mutable_window(), 9);
-  EXPECT_THAT(unknown_fields(spec), ElementsAre("field 100", "launch.field 7", "recovery.window.field 9"));
+  EXPECT_THAT(unknown_fields(spec), ElementsAre("field 100", "launch.field 100", "recovery.window.field 9"));
   v1::Inventory inventory;
   inventory.add_devices();
   add_unknown(*inventory.add_devices(), 50);

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdio>
 #include <random>
 
 #include "common/engine/grammar.h"
@@ -72,7 +70,7 @@ TEST(Megatron, OtherLinesAreNoSteps) {
        {"", " ", "iteration", "iteration 1", "iteration 1/", "iteration 1/2", "iteration 99999999999999999999/ 5 |",
         " validation loss at iteration 100 | lm loss value: 2.3E+00 |", "saving checkpoint at iteration    1000 to /ckpt/run7 in torch format",
         "  successfully saved checkpoint from iteration    1000 to /ckpt/run7 [ t 1/2, p 1/4 ]", " loading checkpoint from /x at iteration 1000",
-        "myiteration 1/2 | a: b |", "[exiting program at iteration 5] datetime: 2026-01-01 00:00:00 "})
+        "myiteration 1/2 | a: b |", "iterations 1/2 | a: b |", "[exiting program at iteration 5] datetime: 2026-01-01 00:00:00 "})
     EXPECT_FALSE(grammar->step(line)) << line;
 }
 
@@ -145,7 +143,8 @@ TEST(Custom, NoPatternTakesLongOnAnyLine) {
 TEST(Grammar, AnyBytesAreRead) {
   std::mt19937 random(7);
   const std::string seed =
-      " [2025-06-18 14:02:11] iteration      100/    2000 | elapsed time per iteration (ms): 8123.4 | lm loss: 8.1E+00 | step 3/4 loss 5 Error: EI0006:";
+      " [2025-06-18 14:02:11] iteration      100/    2000 | elapsed time per iteration (ms): 8123.4 | lm loss: 8.1E+00 | step 3/4 loss 5 Error: EI0006: "
+      "Epoch:[  1/  2], step:[ 40/ 3200], loss: 9.8 | 8.54 samples/s/p  3:18:43 }";
   const auto megatron = row("megatron"), automatic = row("auto");
   for (int round = 0; round < 20'000; ++round) {
     std::string line = seed.substr(random() % 40, random() % seed.size());
@@ -155,7 +154,7 @@ TEST(Grammar, AnyBytesAreRead) {
       EXPECT_GE(found->step, 0);
       EXPECT_GE(found->total, 0);
     }
-    megatron->step(line);
+    (void)megatron->read(line);
     EXPECT_GE(evidence_rank(line), 0);
   }
 }
@@ -195,27 +194,175 @@ TEST(Evidence, OrdinaryLinesAreNone) {
     EXPECT_EQ(evidence_rank(line), 0) << line;
 }
 
-// Printed, not judged: the machine is shared, and this build is not optimised.
-TEST(Speed, OfLinesThatAreNoSteps) {
-  std::mt19937 random(1);
-  std::vector<std::string> lines;
-  std::size_t bytes = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    std::string line = "2026-01-01 00:00:00 INFO dataloader worker read shard ";
-    for (int k = 0; k < 60; ++k) line.push_back(static_cast<char>(' ' + random() % 90));
-    bytes += line.size() + 1;
-    lines.push_back(std::move(line));
-  }
-  const auto automatic = row("auto");
-  const auto measure = [&](const char* what, auto&& look) {
-    const auto start = std::chrono::steady_clock::now();
-    int hits = 0;
-    for (const std::string& line : lines) hits += look(line) ? 1 : 0;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("  %-10s %6.0f MB/s (%d hits)\n", what, static_cast<double>(bytes) / seconds / 1e6, hits);
+// Every printed form of MindFormers, as table rows.
+TEST(MindFormers, ReadsEveryReleasesLine) {
+  const auto grammar = row("mindformers");
+  struct {
+    const char* line;
+    std::int64_t step, total, epoch, step_in_epoch;
+    double loss, seconds, span, rate, scale, norm, tflops;
+  } cases[] = {
+      {"2023-08-21 09:14:02,317 - mindformers - INFO - Epoch:[  1/  3], step:[   20/ 1875], loss:[10.621/10.638], time:412.318 ms, lr:2.6e-07, overflow cond: "
+       "False, loss_scale: 65536.0",
+       20, 5625, 1, 20, 10.621, 0, 0.412318, 2.6e-07, 65536, 0, 0},
+      {"Epoch:[  3/  3], step:[ 1875/ 1875], loss:[10.621/10.638], time:412.318 ms, overflow cond: False, loss_scale: unavailable", 5625, 5625, 3, 1875, 10.621,
+       0, 0.412318, 0, 0, 0, 0},
+      {"[INFO] 2023-07-11 10:47:44,861 [mindformers/core/callback/callback.py:269] print_output_info: Epoch:[  1/  1], step:[    8/  125], "
+       "loss:[2.499/2.499], time:7480.938 ms, lr:[0.], overflow cond: True, loss_scale: 16777216.0",
+       8, 125, 1, 8, 2.499, 0, 7.480938, 0, 16777216, 0, 0},
+      {"2023-12-04 10:22:31,118 - mindformers[callback.py:314] - INFO - { Epoch:[  1/  2], step:[   40/ 3200], loss: 9.844, per_step_time: 1873ms, lr: "
+       "9.375e-07, overflow cond: False, loss_scale: 65536.0",
+       40, 6400, 1, 40, 9.844, 1.873, 0, 9.375e-07, 65536, 0, 0},
+      {"{ Epoch:[  2/  2], step:[   40/ 3200], loss:[9.844/9.9], per_step_time: 1873ms, overflow cond: False, loss_scale: 65536.0", 3240, 6400, 2, 40, 9.844,
+       1.873, 0, 0, 65536, 0, 0},
+      {"{ Epoch:[  1/  2], step:[ 1600/ 3200], loss: 2.313, per_step_time: 5230ms, lr: 1.0e-05, overflow cond: False, loss_scale: 65536.0, global_norm: "
+       "[0.7341]",
+       1600, 6400, 1, 1600, 2.313, 5.23, 0, 1e-05, 65536, 0.7341, 0},
+      {"{ Epoch:[  1/  2], step:[ 1600/ 3200], loss: 2.313, per_step_time: 5230ms, lr: 1.0e-05, overflow cond: False, loss_scale: 65536.0, global_norm: "
+       "[0.7341], train_throughput_per_npu: 171.176T",
+       1600, 6400, 1, 1600, 2.313, 5.23, 0, 1e-05, 65536, 0.7341, 171.176},
+      {"{ Epoch:[  1/  2], step:[ 1600/ 3200], loss: 2.313456, lm_loss: 2.300000, load_balancing_loss: 0.01, mtp_loss: 7.0, per_step_time: 5230ms, lr: "
+       "1.0e-05, "
+       "overflow cond: False, loss_scale: 1.0, global_norm: 0.51, train_throughput_per_npu: 171.176T",
+       1600, 6400, 1, 1600, 2.313456, 5.23, 0, 1e-05, 1, 0.51, 171.176},
+      {"Epoch:[1/100000], step:[10000000/10000000], loss: 1.5, per_step_time: 1ms", 10'000'000, 1'000'000'000'000, 1, 10'000'000, 1.5, 0.001, 0, 0, 0, 0, 0},
   };
-  measure("auto", [&](const std::string& line) { return automatic->step(line).has_value(); });
-  measure("evidence", [&](const std::string& line) { return evidence_rank(line) > 0; });
+  for (const auto& one : cases) {
+    const auto found = grammar->step(one.line);
+    ASSERT_TRUE(found) << one.line;
+    EXPECT_EQ(found->step, one.step) << one.line;
+    EXPECT_EQ(found->total, one.total) << one.line;
+    EXPECT_EQ(found->epoch, one.epoch) << one.line;
+    EXPECT_EQ(found->step_in_epoch, one.step_in_epoch) << one.line;
+    EXPECT_DOUBLE_EQ(found->loss, one.loss) << one.line;
+    EXPECT_DOUBLE_EQ(found->seconds, one.seconds) << one.line;
+    EXPECT_DOUBLE_EQ(found->span_seconds, one.span) << one.line;
+    EXPECT_DOUBLE_EQ(found->learning_rate, one.rate) << one.line;
+    EXPECT_DOUBLE_EQ(found->loss_scale, one.scale) << one.line;
+    EXPECT_DOUBLE_EQ(found->gradient_norm, one.norm) << one.line;
+    EXPECT_DOUBLE_EQ(found->device_tflops, one.tflops) << one.line;
+  }
+}
+
+TEST(MindFormers, LooksAlikeAndIsNoStep) {
+  const auto grammar = row("mindformers");
+  for (const char* line :
+       {"Epoch:[", "Epoch:[1/", "Epoch:[1/2", "Epoch:[1/2]", "Epoch:[1/2], step:[", "Epoch:[1/2], step:[3/", "Epoch:[1/2], step:[3/4",
+        "Epoch:[1/2] batch:[3/4]", "myEpoch:[1/2], step:[3/4], loss: 1", "Epoch:[x/2], step:[3/4]", "Epoch:[1/2], step:[-3/4]",
+        "Epoch:[1/2], step:[99999999999999999999/4]", "Epoch:[9223372036854775807/1], step:[1/9223372036854775807]", "Epoch: 1, step: 20, loss: 2.1",
+        "epoch:[1/2], step:[3/4], loss: 1", "epoch: 1 step: 937, loss is 0.53", "| swin | 182.43 samples/s/p      | 233.43 (fps) |"})
+    EXPECT_EQ(grammar->read(line).said, Said::Nothing) << line;
+}
+
+TEST(MindFormers, RatesTellWhatRemains) {
+  const auto grammar = row("mindformers");
+  struct {
+    const char* line;
+    double rate, remaining;
+  } cases[] = {
+      {"   0.6% |█                                                 | 8.54 samples/s/p  3:18:43 }", 8.54, 11923},
+      {"  25.0% || 0.19120 samples/s/p  1 day, 6:58:24 }", 0.1912, 111504},
+      {"   0.0% || 0.00600 samples/s/p  25 days, 2:07:47 }", 0.006, 2167667},
+      {" 100.0% || 12 samples/s/p  0:00:00 }", 12, 0},
+  };
+  for (const auto& one : cases) {
+    const LogLine found = grammar->read(one.line);
+    ASSERT_EQ(found.said, Said::Rate) << one.line;
+    EXPECT_DOUBLE_EQ(found.step.device_samples_per_second, one.rate);
+    EXPECT_DOUBLE_EQ(found.step.remaining_seconds, one.remaining);
+    EXPECT_FALSE(grammar->step(one.line));
+  }
+  for (const char* line : {"samples/s/p", "samples/s/p  3:18:43", "x samples/s/p  3:18:43 }", "| 8.54 samples/s/p  3:99:43 }", "| 8.54 samples/s/p  3 days }",
+                           "| 8.54 samples/s/p  99999999999999999999:00:00 }"})
+    EXPECT_EQ(grammar->read(line).said, Said::Nothing) << line;
+}
+
+// In sink mode the callback runs once a sink: what a line covers, the end of the sink tells.
+TEST(MindFormers, ASinksEndTellsHowManyStepsItCovers) {
+  const auto grammar = row("mindformers");
+  const LogLine sink = grammar->read("epoch_end: Per sink_size step time: 7518.224 ms, per step time: 1879.556 ms, avg loss: 2.499");
+  ASSERT_EQ(sink.said, Said::EpochEnd);
+  EXPECT_EQ(sink.step.covers, 4);
+  EXPECT_DOUBLE_EQ(sink.step.seconds, 1.879556);
+  EXPECT_DOUBLE_EQ(sink.step.loss, 2.499);
+  EXPECT_EQ(grammar->read("Epoch time: 896140.140 ms, per step time: 477.941 ms, avg loss: 8.112").step.covers, 1875);
+  EXPECT_EQ(grammar->read("per step time: 477.941 ms").said, Said::Nothing);
+  EXPECT_EQ(grammar->read("Epoch time: 5 ms, per step time: 0 ms").said, Said::Nothing);
+  EXPECT_EQ(grammar->read("Epoch time: 1e300 ms, per step time: 1e-300 ms").said, Said::Nothing);
+}
+
+TEST(Losses, ThatAreNoNumberAreToldApartFromNone) {
+  struct {
+    const char* grammar;
+    const char* line;
+    bool sign;
+  } cases[] = {
+      {"megatron", " iteration 10/ 2000 | lm loss: nan |", true},
+      {"megatron", " iteration 10/ 2000 | lm loss: -inf |", true},
+      {"megatron", " iteration 10/ 2000 | loss scale: 1.0 | number of nan iterations:   3 |", true},  // a nan is left out
+      {"megatron", " iteration 10/ 2000 | loss scale: 1.0 | number of skipped iterations: 10 | number of nan iterations:   0 |", false},
+      {"megatron", " iteration 10/ 2000 | lm loss: 1.0 | number of nan iterations:   3 |", false},
+      {"megatron", " iteration 10/ 2000 | lm loss: 1e999 |", false},
+      {"mindformers", "Epoch:[1/1], step:[1/2], loss:[nan/2.4], time:1 ms", true},
+      {"mindformers", "Epoch:[1/1], step:[1/2], loss: inf, per_step_time: 1ms", true},
+      {"auto", "step 5 loss nan", true},
+      {"auto", "step 5/9: loss info follows", false},
+  };
+  for (const auto& one : cases) {
+    const auto found = row(one.grammar)->step(one.line);
+    ASSERT_TRUE(found) << one.line;
+    EXPECT_EQ(nan_sign(*found), one.sign) << one.line;
+  }
+}
+
+TEST(Megatron, WorksOutWhatItsFieldsTellTogether) {
+  const auto found =
+      row("mindspeed-mm")->step(" iteration 5/ 10 | elapsed time per iteration (ms): 2000.0 | global batch size: 16 | tokens per sample: 1024 | loss: 1.0 |");
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->samples_per_second, 8);
+  EXPECT_DOUBLE_EQ(found->tokens_per_second, 8192);
+  EXPECT_DOUBLE_EQ(
+      row("megatron")->step(" iteration 5/ 10 | samples per second: 3.5 | global batch size: 16 | elapsed time per iteration (s): 2 |")->samples_per_second,
+      3.5);
+}
+
+TEST(Auto, AnEnginesOwnWordsComeBeforeCommonOnes) {
+  const auto grammar = row("auto");
+  EXPECT_EQ(grammar->step("step 3/4 loss 1 |  iteration 5/ 10 | lm loss: 2.0E+00 |")->step, 5);
+  EXPECT_EQ(grammar->step("{ Epoch:[  2/  2], step:[   40/ 3200], loss: 9.8, per_step_time: 1ms")->step, 3240);
+  EXPECT_EQ(grammar->step("step 3/4 loss 1, then step 4/4 loss 2")->step, 3);
+  EXPECT_EQ(grammar->step(std::string(200, '.') + " step 3/4")->step, 3);
+  EXPECT_FALSE(grammar->step(std::string(300, '.') + " step 3/4"));
+  EXPECT_FALSE(grammar->step(std::string(500, '.') + " iteration 5/ 10 | lm loss: 2.0E+00 |"));
+}
+
+// A megabyte of anything costs time by its length alone, and is no step.
+TEST(Grammar, HostileLinesAreRead) {
+  for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers"}) {
+    const auto grammar = row(name);
+    for (const char c : {'7', '\0', '\xff', ' ', '[', '|', 'i'}) EXPECT_EQ(grammar->read(std::string(1 << 20, c)).said, Said::Nothing) << name << c;
+    const std::string digits(1 << 20, '9');
+    for (const std::string head : {" iteration ", " iteration 5/", "Epoch:[", "Epoch:[1/", "Epoch:[1/1], step:[", "step ", "per step time: "})
+      EXPECT_FALSE(grammar->step(head + digits)) << name << head;
+    const auto long_loss = row("auto")->step(" iteration 5/ 10 | lm loss: " + digits + " |");
+    ASSERT_TRUE(long_loss);
+    EXPECT_FALSE(long_loss->has_loss);
+    std::string again;
+    while (again.size() < (1 << 20)) again += "step 1 Epoch:[1/1], step:[1 iteration 1/1 [after training is done] ";
+    (void)grammar->read(again);
+    (void)grammar->read(std::string("Epoch:[1/1], step:[1/2], lr: [") + std::string(1 << 20, ','));
+  }
+  const auto cut = row("megatron")->step(" iteration 5/ 10 | lm loss: 2.5 |" + std::string(1 << 20, 'x'));
+  ASSERT_TRUE(cut);
+  EXPECT_DOUBLE_EQ(cut->loss, 2.5);
+}
+
+TEST(Grammar, UnknownRowsAreNamedWithTheKnownOnes) {
+  v1::Watching watching;
+  watching.set_grammar("x");
+  const auto found = make_grammar(watching);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().message, "reading progress: grammar 'x' is not known (auto | mindformers | megatron | mindspeed-mm | custom | none)");
 }
 
 }  // namespace

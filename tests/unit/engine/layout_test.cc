@@ -2,84 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 
 #include "common/engine/layout.h"
 #include "common/engine/zip_end.h"
+#include "tests/unit/engine/memory_view.h"
 
 namespace muster::engine {
 namespace {
 
 using testing::ElementsAre;
-
-// A tree of files in memory.
-class MemoryView final : public FileView {
- public:
-  std::map<std::string, std::string> files;
-
-  [[nodiscard]] std::vector<Entry> list(const std::string& dir) const override {
-    std::map<std::string, Entry> entries;
-    for (const auto& [path, content] : files) {
-      if (!path.starts_with(dir + "/")) continue;
-      const std::string rest = path.substr(dir.size() + 1);
-      const std::size_t slash = rest.find('/');
-      Entry entry{.name = rest.substr(0, slash), .directory = slash != std::string::npos};
-      if (!entry.directory) entry.bytes = content.size();
-      if (!entry.name.empty()) entries[entry.name] = entry;
-    }
-    std::vector<Entry> result;
-    for (auto& [name, entry] : entries) result.push_back(entry);
-    return result;
-  }
-  [[nodiscard]] std::string head(const std::string& file, std::size_t most) const override {
-    const auto found = files.find(file);
-    return found == files.end() ? "" : found->second.substr(0, most);
-  }
-  [[nodiscard]] std::string tail(const std::string& file, std::size_t most) const override {
-    const auto found = files.find(file);
-    if (found == files.end()) return "";
-    return found->second.substr(found->second.size() - std::min(most, found->second.size()));
-  }
-};
-
-void little(std::string& to, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) to.push_back(static_cast<char>(value >> (8 * i) & 0xff));
-}
-
-// An archive of one stored file, as torch.save writes it; zip64 as its writer does for large ones.
-std::string zip(std::size_t payload, bool zip64 = false) {
-  std::string text;
-  little(text, 0x04034b50, 4);
-  text.append(26, '\0');
-  text.append(payload, 'x');
-  const std::size_t directory = text.size();
-  little(text, 0x02014b50, 4);
-  text.append(42, '\0');
-  const std::size_t bytes = text.size() - directory;
-  if (zip64) {
-    const std::size_t end64 = text.size();
-    little(text, 0x06064b50, 4);
-    little(text, 44, 8);
-    text.append(12, '\0');
-    little(text, 1, 8);
-    little(text, 1, 8);
-    little(text, bytes, 8);
-    little(text, directory, 8);
-    little(text, 0x07064b50, 4);
-    little(text, 0, 4);
-    little(text, end64, 8);
-    little(text, 1, 4);
-  }
-  little(text, 0x06054b50, 4);
-  little(text, 0, 4);
-  little(text, 1, 2);
-  little(text, 1, 2);
-  little(text, bytes, 4);
-  little(text, zip64 ? 0xffffffff : directory, 4);
-  little(text, 0, 2);
-  return text;
-}
 
 bool whole(const std::string& file) { return zip_is_whole(std::string_view(file).substr(file.size() - std::min(file.size(), kZipTailBytes)), file.size()); }
 
@@ -124,9 +56,6 @@ class MegatronTree : public testing::Test {
   }
   void tracker(const std::string& text) { view.files["/s/latest_checkpointed_iteration.txt"] = text; }
   [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const { return layout->scan(view, "/s", newest); }
-  static bool complete(const FoundCheckpoint& found) {
-    return found.sealed && found.expected > 0 && found.shards.size() == found.expected && std::ranges::all_of(found.shards, &FoundShard::finished);
-  }
 
   MemoryView view;
   std::unique_ptr<CheckpointLayout> layout = std::move(make_layout("megatron").value());
@@ -254,6 +183,60 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
+// The job's own parallel product, where it is known, decides before any checkpoint was whole.
+TEST_F(MegatronTree, TheJobMayTellHowManyShardsThereWillBe) {
+  layout = std::move(make_layout("megatron", {.shards = 4}).value());
+  save(20, {"mp_rank_00_000", "mp_rank_00_001"});
+  tracker("20");
+  EXPECT_EQ(scan()[0].expected, 4u);
+  EXPECT_FALSE(complete(scan()[0]));
+  save(20, {"mp_rank_01_000", "mp_rank_01_001"});
+  EXPECT_TRUE(complete(scan()[0]));
+  // The formats that lie in one directory have one shard, whatever the product is.
+  view.files["/s/iter_0000040/.metadata"] = "pickle";
+  view.files["/s/iter_0000040/__0_0.distcp"] = "data";
+  tracker("40");
+  EXPECT_EQ(scan()[0].expected, 1u);
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
+// --ckpt-format torch_dcp: no common.pt, no metadata.json.
+TEST_F(MegatronTree, TorchDcpIsSealedByItsMetadataAndTheTracker) {
+  const std::string dir = "/s/iter_0000020/";
+  view.files[dir + "__0_0.distcp"] = "data";
+  tracker("20");
+  EXPECT_FALSE(complete(scan()[0])) << "the tracker is ahead of its shards";
+  view.files[dir + ".metadata.tmp"] = "pickle";
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files[dir + ".metadata"] = "pickle";
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files[dir + "__1_0.distcp"] = "";
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files.erase(dir + "__1_0.distcp");
+  tracker("");
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+// MindSpeed-MM, FSDP2: extra_state of every rank first, then the shards, then .metadata, then the tracker; an asynchronous save writes the tracker at once.
+TEST_F(MegatronTree, Fsdp2NeedsEveryRanksExtraState) {
+  layout = std::move(make_layout("mindspeed-mm").value());
+  const std::string dir = "/s/iter_0000500/";
+  for (const char* rank : {"0", "1"}) view.files[dir + "extra_state/extra_state_rank_" + rank + ".pt"] = zip(40);
+  tracker("500");
+  EXPECT_TRUE(scan()[0].shards.empty());
+  for (const char* rank : {"0", "1"}) view.files[dir + "__" + rank + "_0.distcp"] = "data";
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files[dir + ".metadata"] = "pickle";
+  EXPECT_TRUE(complete(scan()[0]));
+  EXPECT_EQ(scan()[0].shards[0].bytes, 4 + 4 + 6 + 2 * zip(40).size());
+  for (std::size_t size = 0; size < zip(40).size(); ++size) {
+    view.files[dir + "extra_state/extra_state_rank_1.pt"] = zip(40).substr(0, size);
+    EXPECT_FALSE(complete(scan()[0])) << size;
+  }
+  view.files["/s/release/.metadata"] = "pickle";
+  EXPECT_EQ(scan().size(), 1u) << "converted weights are no checkpoint";
+}
+
 TEST_F(MegatronTree, LinksNameTheOneStep) {
   const LinkPlan plan = layout->links("/s", 20);
   EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("iter_0000020", "/s/iter_0000020")));
@@ -264,7 +247,9 @@ TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
   MemoryView view;
   view.files["/s/iter_0000020/mp_rank_00/model_optim_rng.pt"] = zip(1);
   EXPECT_TRUE(make_layout("none").value()->scan(view, "/s", 2).empty());
-  EXPECT_FALSE(make_layout("unheard-of"));
+  const auto unknown = make_layout("zarr");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | mindspeed-mm | none)");
 }
 
 }  // namespace

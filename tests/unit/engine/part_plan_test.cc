@@ -1,4 +1,5 @@
 // A plan of some ranks is the same as those ranks of the whole plan: what a node is sent does not depend on how much was planned with it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,8 @@ class PartPlanTest : public testing::TestWithParam<const char*> {
                                 .devices = {2, 5, 6},
                                 .first_rank = 3 * i,
                                 .rank_count = 3,
-                                .device_type = "nvidia"});
+                                .device_type = "nvidia",
+                                .device_ips = {fmt::format("10.1.{}.2", i), fmt::format("10.1.{}.5", i), fmt::format("10.1.{}.6", i)}});
     }
     request_.out_dir = out_dir(spec_, request_.job_id, "/out");
     request_.save_dir = save_dir(spec_, request_.out_dir, request_.attempt);
@@ -75,7 +77,7 @@ TEST_P(PartPlanTest, HasNoOthersButRankZero) {
   EXPECT_EQ(planned(RankRange{.first = 7, .count = 1}).find(6), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, PartPlanTest, testing::Values("torch", "command"));
+INSTANTIATE_TEST_SUITE_P(Engines, PartPlanTest, testing::Values("torch", "command", "megatron", "mindspeed-mm", "mindformers"));
 
 }  // namespace
 }  // namespace muster::engine

@@ -217,7 +217,7 @@ TEST(Plan, UnknownTemplatesAreErrorsThatNameTheKey) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, ErrorCode::InvalidArgument);
   EXPECT_THAT(plan.error().message, HasSubstr("job 'tiny' attempt 1: launch.args[1]: '${worldsize}' is not known; did you mean '${world_size}'?"));
-  EXPECT_THAT(template_names("${rank_table}").error().message, HasSubstr("not in this release"));
+  EXPECT_TRUE(template_names("${rank_table}")) << "whether there is one, the launch decides";
   EXPECT_THAT(template_names("${inputs.data}").error().message, HasSubstr("not in this release"));
 }
 

@@ -96,8 +96,8 @@ void expect_ten(std::string_view text) {
 
 TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
   expect_ten(
-      "name: Bad Name\n"       // 1
-      "engine: mindformers\n"  // 2
+      "name: Bad Name\n"      // 1
+      "engine: tensorflow\n"  // 2
       "launch:\n"
       "  scrpt: train.py\n"            // 3
       "  per: node\n"                  // 4

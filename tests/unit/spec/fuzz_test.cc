@@ -40,7 +40,7 @@ void look(const std::string& text) {
   EXPECT_LE(parsed.problems.size(), 100u);
   if (!parsed.problems.empty()) return;
   engine::LaunchRequest request{.spec = &parsed.spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
-  request.nodes = {{.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
+  request.nodes = {{.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
   const auto plan = engine::plan_launch(request);
   EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
 }

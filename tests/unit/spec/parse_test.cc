@@ -55,6 +55,39 @@ TEST(Parse, DefaultsFollowTheEngineAndTheLaunch) {
   EXPECT_FALSE(sound("name: x\nengine: torch\nlaunch: {script: a.py, lockstep: no}").launch().lockstep());
 }
 
+TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
+  v1::JobSpec spec = sound("name: x\nengine: mindformers\nlaunch: {config: a.yaml}");
+  EXPECT_EQ(spec.launch().script(), "run_mindformer.py");
+  EXPECT_EQ(spec.launch().config(), "a.yaml");
+  EXPECT_EQ(spec.launch().mode(), v1::LAUNCH_MODE_TRAIN);
+  EXPECT_EQ(spec.launch().launcher(), v1::LAUNCHER_RANKTABLE);
+  EXPECT_EQ(spec.checkpoint().layout(), "mindformers");
+  EXPECT_EQ(spec.observe().grammar(), "mindformers");
+  EXPECT_TRUE(spec.launch().lockstep());
+  EXPECT_TRUE(spec.resume().enabled());
+  for (const auto& [word, mode] :
+       {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL}, std::pair{"predict", v1::LAUNCH_MODE_PREDICT}}) {
+    spec = sound(std::string("name: x\nengine: mindformers\nlaunch: {config: a.yaml, launcher: msrun, mode: ") + word + "}");
+    EXPECT_EQ(spec.launch().mode(), mode);
+    EXPECT_EQ(spec.launch().launcher(), v1::LAUNCHER_MSRUN);
+    EXPECT_EQ(spec.launch().lockstep(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
+    EXPECT_EQ(spec.resume().enabled(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
+  }
+  // The engines that there were before keep the bytes, and so the hash, of their specs.
+  const v1::JobSpec torch = sound("name: x\nengine: torch\nlaunch: {script: a.py, config: null, mode: train, launcher: auto}");
+  EXPECT_EQ(torch.launch().mode(), v1::LAUNCH_MODE_UNSPECIFIED);
+  EXPECT_EQ(torch.launch().launcher(), v1::LAUNCHER_UNSPECIFIED);
+  EXPECT_EQ(spec_hash(torch), spec_hash(sound(minimal())));
+}
+
+TEST(Complete, RefusesNumbersThatAreNoWordOfTheEngines) {
+  v1::JobSpec spec = sound("name: x\nengine: mindformers\nlaunch: {config: a.yaml}");
+  spec.mutable_launch()->set_mode(static_cast<v1::LaunchMode>(77));
+  spec.mutable_launch()->set_launcher(static_cast<v1::Launcher>(-1));
+  EXPECT_EQ(format(complete(spec), "x"),
+            "launch.mode: 77 is not accepted (train | finetune | eval | predict)\nlaunch.launcher: -1 is not accepted (auto | ranktable | msrun)\n");
+}
+
 TEST(Parse, ReadsArgumentsInAllForms) {
   const auto args = [](std::string_view yaml) {
     const v1::JobSpec spec = sound("name: x\nengine: torch\nlaunch:\n  script: a.py\n  args: " + std::string(yaml));
@@ -185,9 +218,9 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_dir("rel"); }),
             "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below ${out} unless absolute)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_layout("zarr"); }),
-            "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (megatron | none)\n");
+            "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | mindspeed-mm | none)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_observe()->set_grammar("x"); }),
-            "observe.progress: reading progress: grammar 'x' is not known (auto | megatron | custom | none)\n");
+            "observe.progress: reading progress: grammar 'x' is not known (auto | mindformers | megatron | mindspeed-mm | custom | none)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_stop_grace()->set_seconds(-1); }),
             "recovery.stop_grace: is out of range (a duration, 0..1h)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_window()->set_nanos(-5); }),

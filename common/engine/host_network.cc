@@ -1,0 +1,80 @@
+#include "common/engine/host_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "common/engine/ranktable/words.h"
+
+namespace muster::engine {
+namespace {
+
+struct Range {
+  const char* name;
+  std::uint32_t least, most;
+  const char* means;
+};
+constexpr std::array<Range, 3> kRanges = {{
+    {"HCCL_CONNECT_TIMEOUT", 120, 7200, "seconds"},
+    {"HCCL_EXEC_TIMEOUT", 0, 2'147'483'647, "seconds; 0: never, not on 910"},
+    {"HCCL_IF_BASE_PORT", 1024, 65'520, "the first of 32 ports"},
+}};
+
+using Variables = google::protobuf::Map<std::string, std::string>;
+
+std::optional<std::uint32_t> number(const Variables& env, const char* name) {
+  const auto found = env.find(name);
+  return found == env.end() ? std::nullopt : ranktable::parse_number(found->second);
+}
+
+void check_one(const Variables& env, const char* key, Problems& problems) {
+  for (const Range& range : kRanges) {
+    const auto found = env.find(range.name);
+    if (found == env.end() || found->second.find('$') != std::string::npos) continue;
+    const auto value = ranktable::parse_number(found->second);
+    if (!value || *value < range.least || *value > range.most)
+      problems.push_back(
+          {.key = fmt::format("{}.{}", key, range.name),
+           .message = fmt::format("'{}' is refused by HCCL ({}..{}, {})", ranktable::shown(found->second), range.least, range.most, range.means)});
+  }
+  const auto exec = number(env, "HCCL_EXEC_TIMEOUT"), event = number(env, "HCCL_EVENT_TIMEOUT");
+  if (exec && event && *exec > 0 && *event <= *exec)
+    problems.push_back(
+        {.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
+         .message = fmt::format("{} is not more than HCCL_EXEC_TIMEOUT, {}: torch_npu would give up before HCCL says what is wrong", *event, *exec)});
+}
+
+}  // namespace
+
+void put_hccl_address(const LaunchRequest& request, RankPlan& rank, const char* source) {
+  const NodeSlot& node = request.nodes[rank.node];
+  if (device_type(request, node) != "ascend") return;
+  if (rank.env.contains("HCCL_IF_IP") || rank.env.contains("HCCL_SOCKET_IFNAME")) return;
+  const auto address = ranktable::parse_address(node.address);
+  if (!address || !address->scope.empty() || ranktable::is_loopback(*address) || ranktable::is_unspecified(*address)) return;
+  put(rank.env, "HCCL_IF_IP", node.address, source);
+  if (address->v6) put_default(rank.env, "HCCL_SOCKET_FAMILY", "AF_INET6", source);
+}
+
+void put_gloo_interface(const LaunchRequest& request, RankPlan& rank, const char* source) {
+  const NodeSlot& node = request.nodes[rank.node];
+  if (!node.interface.empty()) put_default(rank.env, "GLOO_SOCKET_IFNAME", node.interface, source);
+}
+
+void check_ascending(const v1::JobSpec& spec, Problems& problems) {
+  const auto& devices = spec.resources().device_ids();
+  if (spec.resources().type() == "ascend" && !std::ranges::is_sorted(devices))
+    problems.push_back({.key = "resources.devices",
+                        .message = fmt::format("[{}] does not ascend, and Ascend's runtime numbers devices upwards: ranks would not get theirs; write them in "
+                                               "ascending order",
+                                               fmt::join(devices, ", "))});
+}
+
+void check_hccl_variables(const v1::JobSpec& spec, Problems& problems) {
+  check_one(spec.runtime().env(), "runtime.env", problems);
+  check_one(spec.resume().env(), "resume.env", problems);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,147 @@
+// Megatron-LM's training scripts (pretrain_*.py), with MindSpeed or without. Over torchrun's variables:
+//
+//   --save X   -> ${save.dir}, each attempt its own
+//   --load X      stays at a first start: X may be empty, or hold weights. On an attempt that resumes it is ${resume.dir}, whose tracker names the one step;
+//                 what would lose the state that a checkpoint holds (--finetune, --no-load-*) or ask for another step (--ckpt-step) is left out
+//   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless a flag is there whose code asks for more or asks for nothing
+//
+// Sources: NVIDIA/Megatron-LM megatron/training/arguments.py (the parser takes no abbreviations; validate_args) and checkpointing.py, core_r0.6 to main.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/engine/arguments.h"
+#include "common/engine/rows.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr const char* kSource = "engine megatron";
+constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+// With these CUDA_DEVICE_MAX_CONNECTIONS=1 is not asserted: the first asserts the opposite, the others only warn.
+constexpr std::array<std::string_view, 4> kWithoutOneConnection = {"--use-torch-fsdp2", "--use-custom-fsdp", "--use-megatron-fsdp",
+                                                                   "--overlap-moe-expert-parallel-comm"};
+// With these the sizes on the command line are not the ones that count.
+constexpr std::array<std::string_view, 7> kOtherSizes = {
+    "--yaml-cfg",
+    "--use-checkpoint-args",
+    "--model-parallel-size",
+    "--hetero-parallel",  // MindSpeed-MM: each part of the model has its own
+    "--encoder-tensor-model-parallel-size",
+    "--encoder-pipeline-model-parallel-size",
+    "--expert-tensor-parallel-size",
+};
+
+bool any_option(const CommandLine& command, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return has_option(command, name); });
+}
+
+// A size on the command line, 1 where it is not there. Nothing: not a number yet.
+std::optional<std::uint64_t> size_of(const CommandLine& command, std::string_view name) {
+  const auto option = find_option(command, name);
+  return option ? whole_value(*option) : 1;
+}
+
+bool wants_one_connection(const CommandLine& command) {
+  if (any_option(command, kWithoutOneConnection)) return false;
+  return size_of(command, "--tensor-model-parallel-size").value_or(1) > 1 || size_of(command, "--context-parallel-size").value_or(1) > 1;
+}
+
+void set_directories(Launching& launching, const char* source) {
+  CommandLine& command = launching.command;
+  const auto save = find_option(command, "--save");
+  const bool saves = save && save->has_value;
+  if (saves && save->value.find("${save.dir}") == std::string_view::npos) set_option(command, "--save", "${save.dir}", source);
+  if (!launching.request.resuming()) {
+    // An empty directory name would be the working directory, where a tracker of something else may lie.
+    if (const auto load = find_option(command, "--load"); load && load->has_value && load->value == "${resume.dir}") drop_option(command, "--load");
+    return;
+  }
+  if (!saves && !has_option(command, "--load")) return;  // not a training script's command line
+  put_option(command, "--load", "${resume.dir}", source);
+  drop_option(command, "--ckpt-step");
+  drop_flag(command, "--finetune");
+  for (const auto& [load, none_saved] : {std::pair{"--no-load-optim", "--no-save-optim"}, std::pair{"--no-load-rng", "--no-save-rng"}}) {
+    drop_flag(command, load);
+    if (has_option(command, none_saved) && !has_option(command, load)) command.push_back({load, source});
+  }
+}
+
+std::string key_of(const CommandLine& command, std::string_view name) {
+  const auto option = find_option(command, name);
+  return option ? command[option->word].key : "launch.args";
+}
+
+// validate_args: world_size % (tensor x pipeline x context), and the experts over what is left. Releases differ in which groups experts are spread over
+// (before core_r0.9 those of data parallelism alone): refused is what none of them takes.
+void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
+  if (any_option(command, kOtherSizes)) return;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSizes = {{{"--tensor-model-parallel-size", "tensor"},
+                                                                                    {"--pipeline-model-parallel-size", "pipeline"},
+                                                                                    {"--context-parallel-size", "context"},
+                                                                                    {"--expert-model-parallel-size", "expert"}}};
+  static constexpr std::uint64_t kSizeMax = 1 << 30;  // more ranks than there can be; keeps the product of two within 64 bits
+  std::array<std::uint64_t, 4> sizes{};
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    const auto size = size_of(command, kSizes[i].first);
+    if (!size) return;
+    if (*size == 0) return problems.push_back({.key = key_of(command, kSizes[i].first), .message = fmt::format("{} must be at least 1", kSizes[i].first)});
+    sizes[i] = std::min(*size, kSizeMax);
+  }
+  const auto [tensor, pipeline, context, expert] = sizes;
+  const auto times = [](std::uint64_t a, std::uint64_t b) { return std::min(a * b, kSizeMax); };
+  const std::uint64_t model = times(times(tensor, pipeline), context), ranks = ranks_asked(spec);
+  const std::string_view widest = tensor > 1 ? kSizes[0].first : pipeline > 1 ? kSizes[1].first : kSizes[2].first;
+  if (ranks % model != 0)
+    return problems.push_back(
+        {.key = key_of(command, widest),
+         .message = fmt::format("{} rank{} cannot be split into tensor {} x pipeline {} x context {}: Megatron wants a whole multiple of {}; change the sizes, "
+                                "or resources.nodes and resources.devices",
+                                ranks, ranks == 1 ? "" : "s", tensor, pipeline, context, model)});
+  const bool old_release = (ranks / model) % expert == 0, new_release = ranks % times(times(tensor, pipeline), expert) == 0;
+  if (!old_release && !new_release)
+    problems.push_back({.key = key_of(command, kSizes[3].first),
+                        .message = fmt::format("experts cannot be spread over {} of {} ranks with tensor {} x pipeline {} x context {}; change "
+                                               "--expert-model-parallel-size, or resources.nodes and resources.devices",
+                                               expert, ranks, tensor, pipeline, context)});
+}
+
+// A checkpoint without the optimizer is weights: the step count goes on, the state is lost.
+void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
+  if (!spec.resume().enabled() || !has_option(command, "--save") || !has_option(command, "--no-save-optim")) return;
+  problems.push_back({.key = key_of(command, "--no-save-optim"),
+                      .message = "with --no-save-optim checkpoints hold weights alone, from which a later attempt cannot go on; leave it out, or start every "
+                                 "attempt from the beginning with resume: none"});
+}
+
+void check_connections(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
+  if (!has_option(command, "--use-torch-fsdp2")) return;
+  for (const auto& [env, key] : {std::pair{&spec.runtime().env(), "runtime.env"}, std::pair{&spec.resume().env(), "resume.env"}}) {
+    const auto found = env->find(kConnections);
+    if (found != env->end() && found->second == "1")
+      problems.push_back({.key = fmt::format("{}.{}", key, kConnections), .message = "Megatron refuses 1 with --use-torch-fsdp2; leave it out or give more"});
+  }
+}
+
+}  // namespace
+
+void launch_on_megatron(Launching& launching, const char* source) {
+  put_torchrun(launching, source);
+  if (wants_one_connection(launching.command))
+    for (RankPlan& rank : launching.plan.ranks) put_default(rank.env, kConnections, "1", source);
+  set_directories(launching, source);
+}
+
+void launch_megatron(Launching& launching) { launch_on_megatron(launching, kSource); }
+
+void check_megatron(const v1::JobSpec& spec, Problems& problems) {
+  const CommandLine command = spec_words(spec);
+  check_parallel(spec, command, problems);
+  check_resumable(spec, command, problems);
+  check_connections(spec, command, problems);
+  check_torch(spec, problems);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,76 @@
+// Many fixed strings looked for in one pass over the bytes. Pure, no allocation while it looks. Of each pattern the four bytes that are rarest in logs are its
+// fingerprint. Wherever a fingerprint stands, three of its bytes stand at an even place: so every second place is looked at, by one look-up in a table of bits,
+// and only where that says "perhaps" patterns are compared. Time is linear in the text for a given set of patterns, whatever bytes it holds.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::engine {
+
+class PatternSet {
+ public:
+  static constexpr std::size_t kFingerprint = 4;  // bytes: what a pattern has at least
+
+  explicit PatternSet(std::span<const std::string_view> patterns);
+
+  // Calls bool found(std::size_t pattern, std::size_t at) for every place where a pattern stands, in the order of their fingerprints; false ends the look.
+  template <class Found>
+  void scan(std::string_view text, Found&& found) const {
+    if (text.size() < kFingerprint) return;
+    const char* const data = text.data();
+    const std::size_t last = text.size() - kFingerprint;  // where a fingerprint may stand at most
+    for (std::size_t i = 0; i <= last; i += 2) {
+      if (!perhaps(four(data + i) & kThree)) [[likely]]
+        continue;
+      if (i > 0 && !at_fingerprint(text, i - 1, found)) return;
+      if (!at_fingerprint(text, i, found)) return;
+    }
+    if (last % 2 == 1) at_fingerprint(text, last, found);
+  }
+
+ private:
+  struct Entry {
+    std::size_t pattern = 0;
+    std::size_t fingerprint_at = 0;
+    std::uint32_t fingerprint = 0;
+    std::string text;
+  };
+  static_assert(std::endian::native == std::endian::little, "three bytes of a word are its first three");
+  static constexpr std::uint32_t kThree = 0xffffff;
+  static constexpr int kTableBits = 15;
+
+  static std::uint32_t four(const char* at) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  static std::uint32_t mixed(std::uint32_t word) { return word * 0x9E3779B1u; }
+  static std::size_t place(std::uint32_t three) { return mixed(three) >> (32 - kTableBits); }
+  static std::size_t bucket(std::uint32_t fingerprint) { return mixed(fingerprint) >> 24; }
+  [[nodiscard]] bool perhaps(std::uint32_t three) const {
+    const std::size_t at = place(three);
+    return (table_[at / 64] >> (at % 64) & 1) != 0;
+  }
+  template <class Found>
+  bool at_fingerprint(std::string_view text, std::size_t i, Found& found) const {
+    const std::uint32_t word = four(text.data() + i);
+    for (const Entry& entry : buckets_[bucket(word)]) {
+      if (entry.fingerprint != word || i < entry.fingerprint_at || !text.substr(i - entry.fingerprint_at).starts_with(entry.text)) continue;
+      if (!found(entry.pattern, i - entry.fingerprint_at)) return false;
+    }
+    return true;
+  }
+
+  std::array<std::uint64_t, (1u << kTableBits) / 64> table_{};  // of three bytes: the first or the last ones of a fingerprint
+  std::array<std::vector<Entry>, 256> buckets_;                 // by all four
+};
+
+}  // namespace muster::engine

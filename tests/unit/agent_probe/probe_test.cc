@@ -1,0 +1,222 @@
+// The whole probe with stand-in tools on its PATH, good ones and bad ones.
+#include "agent/probe/probe.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/probe/ascend.h"
+#include "agent/probe/fixed_inventory.h"
+#include "agent/probe/numa.h"
+#include "agent/probe/nvidia.h"
+#include "agent/probe/occupants.h"
+#include "folder.h"
+
+namespace muster::agent::probe {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Probe : public testing::Test {
+ protected:
+  // The stand-ins read it.
+  void machine(const std::string& name) { ASSERT_EQ(::setenv("MUSTER_RECORDED", Recorded(name).path().c_str(), 1), 0); }
+  void TearDown() override { ::unsetenv("MUSTER_RECORDED"); }
+
+  // Enough for any machine where tools end by themselves.
+  [[nodiscard]] ProbeOptions options() const {
+    return {.cores = 3,
+            .path = folder_.path().string() + ":/usr/bin:/bin",
+            .each = milliseconds(60'000),
+            .total = milliseconds(120'000),
+            .hccn_conf = folder_.path() / "hccn.conf",
+            .sys = folder_.path() / "sys"};
+  }
+  static std::string text(const Probed& probed) { return lines_of(Found{.devices = probed.devices, .findings = probed.findings}); }
+
+  Folder folder_;
+  process::ToolRunner tools_;
+};
+
+TEST_F(Probe, StandInsGiveWhatWasRecorded) {
+  for (const std::string name : {"910a_8", "910b_container", "a3_16", "910b_alarm", "npu_used", "nvidia_lost"}) {
+    SCOPED_TRACE(name);
+    machine(name);
+    const Recorded recorded(name);
+    for (const char* tool : {"npu-smi", "hccn_tool", "nvidia-smi"}) {
+      std::filesystem::remove(folder_.path() / tool);
+      if (std::ranges::any_of(recorded.sections(), [&](const auto& one) { return one.first.starts_with(std::string(tool) + " "); }))
+        folder_.tool(tool, "recorded");
+    }
+    Found found = ask_ascend(recorded.ask(), {});
+    if (!found.asked) found = ask_nvidia(recorded.ask());
+    EXPECT_EQ(text(probe_devices(tools_, options())), lines_of(found));
+  }
+}
+
+TEST_F(Probe, NumaNodesAreTheKernels) {
+  machine("910a_8");
+  folder_.tool("npu-smi", "recorded");
+  std::istringstream numa(Recorded("910a_8").section("numa"));
+  std::string bus, node;
+  while (numa >> bus >> node) folder_.write("sys/bus/pci/devices/" + bus + "/numa_node", node + "\n");
+  std::vector<std::optional<int>> nodes;
+  for (const Device& device : probe_devices(tools_, options()).devices) nodes.push_back(device.numa_node);
+  EXPECT_EQ(nodes, (std::vector<std::optional<int>>{3, 2, 1, 0, 3, 2, 1, std::nullopt}));
+  EXPECT_FALSE(numa_node_of(folder_.path() / "sys", "../../../../etc"));
+  EXPECT_FALSE(numa_node_of(folder_.path() / "sys", ""));
+}
+
+TEST_F(Probe, AddressesOfTheFileWhereThereIsNoTool) {
+  machine("910b_container_conf");
+  folder_.tool("npu-smi", "recorded");
+  folder_.write("hccn.conf", Recorded("910b_container_conf").section("/etc/hccn.conf"));
+  const Probed probed = probe_devices(tools_, options());
+  ASSERT_EQ(probed.devices.size(), 4U);
+  EXPECT_EQ(probed.devices[0].addresses, std::vector<std::string>{"192.168.4.21"});
+  EXPECT_TRUE(probed.findings.empty()) << text(probed);
+}
+
+TEST_F(Probe, NoToolsAreCpuSlots) {
+  EXPECT_EQ(text(probe_devices(tools_, options())), "0 cpu '' ok\n1 cpu '' ok\n2 cpu '' ok\n");
+  machine("npu_none");
+  folder_.tool("npu-smi", "recorded");
+  EXPECT_EQ(text(probe_devices(tools_, options())), "0 cpu '' ok\n1 cpu '' ok\n2 cpu '' ok\n") << "a driver without cards";
+}
+
+TEST_F(Probe, WhatWasWrittenDownIsNotAsked) {
+  folder_.tool("npu-smi", "hang");
+  folder_.tool("nvidia-smi", "hang");
+  ProbeOptions fixed = options();
+  fixed.fixed = *parse_fixed_inventory("id=0 type=ascend910b bus=0000:c1:00.0\nid=1 type=ascend910b bus=0000:c2:00.0 numa=7\n");
+  folder_.write("sys/bus/pci/devices/0000:c1:00.0/numa_node", "1\n");
+  folder_.write("sys/bus/pci/devices/0000:c2:00.0/numa_node", "1\n");
+  EXPECT_EQ(text(probe_devices(tools_, fixed)), "0 ascend910b '' card 0.0 bus 0000:c1:00.0 numa 1 ok\n1 ascend910b '' card 1.0 bus 0000:c2:00.0 numa 7 ok\n");
+  ProbeOptions slots = options();
+  slots.slots = 1;
+  EXPECT_EQ(text(probe_devices(tools_, slots)), "0 cpu '' ok\n");
+}
+
+// A node whose cards cannot be seen must not get their jobs as CPU slots: no devices, and one sentence that says why.
+TEST_F(Probe, AToolThatIsNoUse) {
+  machine("910b_alarm");
+  struct Row {
+    const char* stand_in;
+    const char* npu;
+    const char* nvidia;
+  };
+  for (const Row& row : {Row{"hang", "finding: npu-smi info gave no devices: it did not end within 300 ms\n", "it did not end within 300 ms\n"},
+                         Row{"flood", "finding: npu-smi info gave no devices: it printed more than 256 KiB\n", "it printed more than 256 KiB\n"},
+                         Row{"garbage", "finding: npu-smi info gave no devices: it printed '", "it printed '"}}) {
+    SCOPED_TRACE(row.stand_in);
+    ProbeOptions hasty = options();
+    if (std::string(row.stand_in) == "hang") hasty.each = milliseconds(300);
+    folder_.tool("npu-smi", row.stand_in);
+    Probed probed = probe_devices(tools_, hasty);
+    EXPECT_TRUE(probed.devices.empty());
+    EXPECT_NE(text(probed).find(row.npu), std::string::npos) << text(probed);
+    std::filesystem::remove(folder_.path() / "npu-smi");
+    folder_.tool("nvidia-smi", row.stand_in);
+    probed = probe_devices(tools_, hasty);
+    EXPECT_TRUE(probed.devices.empty());
+    ASSERT_EQ(probed.findings.size(), 1U) << text(probed);
+    EXPECT_EQ(text(probed).find(std::string("finding: nvidia-smi --query-gpu gave no device: ") + row.nvidia), 0U) << text(probed);
+    std::filesystem::remove(folder_.path() / "nvidia-smi");
+  }
+  EXPECT_EQ(tools_.stuck(), 0U);
+}
+
+TEST_F(Probe, ATableThatEndsInTheMiddle) {
+  machine("910b_alarm");
+  folder_.tool("npu-smi", "die");
+  const Probed probed = probe_devices(tools_, options());
+  ASSERT_EQ(probed.devices.size(), 1U);
+  EXPECT_NE(text(probed).find("finding: npu-smi info shows only half of card 1\n"), std::string::npos) << text(probed);
+  EXPECT_NE(text(probed).find("finding: the table of npu-smi info may not be whole: it was ended by signal 11\n"), std::string::npos) << text(probed);
+}
+
+TEST_F(Probe, AddressToolThatHangs) {
+  machine("910b_container");
+  folder_.tool("npu-smi", "recorded");
+  folder_.tool("hccn_tool", "hang");
+  ProbeOptions options = this->options();
+  ASSERT_EQ(probe_devices(tools_,
+                          [&] {
+                            auto none = options;
+                            none.path = "/usr/bin";
+                            return none;
+                          }())
+                .devices.size(),
+            3U);
+  options.each = milliseconds(3000);  // the good tool needs some
+  const Probed probed = probe_devices(tools_, options);
+  ASSERT_EQ(probed.devices.size(), 4U) << text(probed);
+  EXPECT_TRUE(probed.devices[0].addresses.empty());
+  EXPECT_NE(text(probed).find("finding: hccn_tool -ip -g gave no address for devices 0,1,2,3: it did not end within 3000 ms\n"), std::string::npos)
+      << text(probed);
+}
+
+TEST_F(Probe, AToolThatVanishesMidWay) {
+  machine("910b_container");
+  folder_.tool("npu-smi", "recorded");
+  folder_.tool("hccn_tool", "vanish");
+  ProbeOptions one = options();
+  one.parallel = 1;
+  const Probed probed = probe_devices(tools_, one);
+  ASSERT_EQ(probed.devices.size(), 4U);
+  EXPECT_EQ(probed.devices[0].addresses, std::vector<std::string>{"192.168.4.21"});
+  EXPECT_TRUE(probed.devices[1].addresses.empty());
+  EXPECT_NE(text(probed).find("hccn_tool -ip -g gave no address for devices 1,2,3: executing '"), std::string::npos) << text(probed);
+  folder_.tool("npu-smi", "vanish");
+  const Probed gone = probe_devices(tools_, one);
+  EXPECT_EQ(gone.devices.size(), 4U) << "the table alone";
+  EXPECT_NE(text(gone).find("finding: npu-smi info -m gave no numbers: executing '"), std::string::npos) << text(gone);
+}
+
+TEST_F(Probe, DevicesOfTwoMakers) {
+  folder_.write("both.txt", "");
+  std::ofstream both(folder_.path() / "both.txt");
+  for (const char* name : {"910b_container", "nvidia_units"}) both << std::ifstream(Recorded(name).path()).rdbuf();
+  both.close();
+  ASSERT_EQ(::setenv("MUSTER_RECORDED", folder_.file("both.txt").c_str(), 1), 0);
+  for (const char* tool : {"npu-smi", "hccn_tool", "nvidia-smi"}) folder_.tool(tool, "recorded");
+  const Probed probed = probe_devices(tools_, options());
+  EXPECT_EQ(probed.devices.size(), 4U);
+  EXPECT_NE(text(probed).find("finding: 1 NVIDIA devices are left out: a node's devices are of one maker, and npu-smi shows 4\n"), std::string::npos)
+      << text(probed);
+}
+
+TEST(ToolPath, OursAndTheVendors) {
+  EXPECT_TRUE(tool_path().starts_with(std::string(::getenv("PATH")) + ":"));
+  EXPECT_TRUE(tool_path().ends_with(":/usr/local/Ascend/driver/tools"));
+}
+
+std::string own_name() {
+  std::string name;
+  std::ifstream("/proc/self/comm") >> name;
+  return name;
+}
+
+TEST(Occupants, OursAreNoStrangers) {
+  const pid_t own = ::getpid();
+  const auto left = [&](Occupant one, bool ours) {
+    std::vector<Occupant> occupants = {std::move(one)};
+    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == own; });
+    return occupants;
+  };
+  EXPECT_TRUE(left({.pid = own, .name = own_name().substr(0, 13)}, true).empty());
+  EXPECT_TRUE(left({.pid = own}, true).empty()) << "a tool that could not see the name";
+  EXPECT_TRUE(left({.pid = 1, .pid_in_container = own, .name = own_name()}, true).empty());
+  EXPECT_TRUE(left({.pid = own, .name = std::filesystem::read_symlink("/proc/self/exe").string()}, true).empty()) << "nvidia-smi gives paths";
+  EXPECT_EQ(left({.pid = own, .name = "another"}, true).size(), 1U) << "the host's pid is somebody else's number here";
+  const auto stranger = left({.pid = own, .name = own_name()}, false);
+  ASSERT_EQ(stranger.size(), 1U);
+  EXPECT_FALSE(stranger[0].user.empty());
+  EXPECT_EQ(left({.pid = 0x7FFFFFFF, .name = "gone"}, true)[0].user, "");
+  std::vector<Occupant> occupants = {{.pid = own}};
+  keep_strangers(occupants, nullptr);
+  EXPECT_EQ(occupants.size(), 1U);
+}
+
+}  // namespace
+}  // namespace muster::agent::probe
