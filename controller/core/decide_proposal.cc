@@ -19,6 +19,7 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
     if (node == in.ledger.nodes.end() || node->second.dead) return false;
     if (node->second.boot_id != placed.boot_id || node->second.instance != placed.instance) return false;
     if (!is_connected(in.presence, placed.node) || is_silent(in.presence, placed.node, in.now.boot, in.limits.silent_after)) return false;
+    if (!in.presence.nodes.at(placed.node).unknown_runs.empty()) return false;
     if (placed.first_rank.value != next_rank) return false;
     next_rank += placed.rank_count;
     const auto holders = in.ledger.device_holders.find(placed.node);

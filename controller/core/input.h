@@ -38,6 +38,7 @@ struct ReportFact {
   InstanceId instance;
   v1::Fact fact;
 };
+// Also from propose(), of logs that can never come.
 struct ReportLogsCollected {
   JobId job;
   AttemptNo attempt;

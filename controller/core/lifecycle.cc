@@ -72,7 +72,7 @@ std::string lifecycle_page() {
       "\nExits after muster asked a node's ranks to stop are never causes.\n"
       "\n## When a job gives up\n\n"
       "- a failure before the program started that is the job's own fault\n"
-      "- the same user error twice in a row (the same but for digits), unless a checkpoint is set aside for it\n"
+      "- the same user error twice in a row (the same but for digits) without a new best step, unless a checkpoint is set aside for it\n"
       "- five attempts in a row without a new best step\n"
       "- more charged attempts within `recovery.window` than `recovery.max_restarts`; a cancelled attempt is not charged\n"
       "\n## A node that could not start its part\n\n"

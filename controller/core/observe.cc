@@ -52,7 +52,12 @@ class Observer {
     // The Welcome answers the Hello: from its sending, before now, the agent may count its grace as well.
     seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
     seen.held.clear();
-    for (const v1::HeldAttempt& held : from.held) seen.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
+    seen.unknown_runs.clear();
+    for (const v1::HeldAttempt& held : from.held) {
+      const AttemptKey key{JobId(held.job_id()), AttemptNo(held.attempt())};
+      seen.held.insert(key);
+      if (!held.swept() && !is_known(from.node, key)) seen.unknown_runs.insert(key);
+    }
     heard_now(seen, now_);
   }
 
@@ -75,6 +80,13 @@ class Observer {
   }
 
  private:
+  [[nodiscard]] bool is_known(const NodeName& node, const AttemptKey& key) const {
+    if (ledger_.tombstones.contains(key.first)) return true;
+    const auto job = ledger_.jobs.find(key.first);
+    const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
+    return attempt != nullptr && attempt->part(node) != nullptr;
+  }
+
   // What a connection says that another has replaced is not news.
   NodeSeen* on_connection(const NodeName& node, ConnectionId connection) {
     const auto found = presence_.nodes.find(node);

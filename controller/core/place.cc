@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "controller/core/placing.h"
+#include "controller/core/spec_view.h"
 #include "controller/core/start_failures.h"
 #include "controller/core/text.h"
 
@@ -35,12 +36,14 @@ class Placer {
   PlaceResult run() {
     if (ledger_.nodes.empty()) return {.why = "no node is registered yet"};
     if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
+    if (std::optional<PlaceResult> waits = lost_attempt()) return *std::move(waits);
     PlaceResult result;
     result.nodes = choose();
+    if (result.nodes.empty() && port_missed_ && fitting() >= nodes_needed()) return {.why = port_shortage()};
     if (result.nodes.empty()) return {.why = shortage(), .retry_at = only_pauses()};
     number_ranks(result.nodes, job_.spec);
     result.master_port = port(result.nodes.front().address);
-    if (result.master_port == 0) return {.why = port_shortage(result.nodes.front())};
+    if (result.master_port == 0) return {.why = port_shortage()};
     return result;
   }
 
@@ -61,6 +64,23 @@ class Placer {
       text += fmt::format(", label {}={}", key, value);
     }
     return text;
+  }
+
+  // The journal's end was lost, and with it an attempt of this very job that may still run on a node: the next one would get its number, and save where it
+  // does. Nothing: none is known to. It holds nobody else up.
+  [[nodiscard]] std::optional<PlaceResult> lost_attempt() const {
+    for (const auto& [name, seen] : presence_.nodes) {
+      const auto lost = seen.unknown_runs.lower_bound({job_.id, AttemptNo(0)});
+      if (lost == seen.unknown_runs.end() || lost->first != job_.id || ledger_.dead_nodes.contains(name)) continue;
+      const BootTime over_at = std::max(seen.last_ack_sent, presence_.listening_since) + outlives_contact(job_.spec) + limits_.grace_margin;
+      if (now_.boot >= over_at) continue;
+      return PlaceResult{.why = fmt::format("'{}' {}", name.str(), unknown_run_text(*lost)), .retry_at = over_at};
+    }
+    return std::nullopt;
+  }
+  static std::string unknown_run_text(const AttemptKey& key) {
+    return fmt::format("may still run attempt {} of job '{}', which this journal does not have: end its muster-worker there, then restart the agent",
+                       key.second.value, key.first.str());
   }
 
   // In the order of the spec's hosts, else by name.
@@ -113,6 +133,7 @@ class Placer {
     }
     if (!is_connected(presence_, node.name)) return {.why = "is not connected"};
     if (seen->second.instance != node.instance) return {.why = "is just coming back with another state directory"};
+    if (!seen->second.unknown_runs.empty()) return {.why = unknown_run_text(*seen->second.unknown_runs.begin())};
     if (const auto avoided = avoided_.find(node.name); avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_) {
       return {.why = fmt::format("could not start attempt {} ({}) and is tried again in {}", avoided->second.attempt.value, to_string(avoided->second.why),
                                  age_text(*avoided->second.retry_at - now_.boot))};
@@ -197,18 +218,24 @@ class Placer {
   using Slots = std::vector<std::optional<PlacedNode>>;
 
   // The previous attempt's nodes keep their places (restart in place); others fill the gaps; only then come those that could not start it. A list of
-  // hosts keeps its own order.
-  [[nodiscard]] std::vector<PlacedNode> choose() const {
+  // hosts keeps its own order. Rank 0's node needs a port as well: where it has none left, the places are given anew.
+  std::vector<PlacedNode> choose() {
+    port_missed_ = false;
+    std::vector<PlacedNode> nodes = choose(true);
+    if (nodes.empty() && port_missed_) nodes = choose(false);
+    return nodes;
+  }
+  std::vector<PlacedNode> choose(bool in_place) {
     Slots slots(nodes_needed());
     std::set<NodeName> used;
-    keep_places(slots, used, false);
+    if (in_place) keep_places(slots, used, false);
     if (!resources_.hosts().empty() && used.size() < slots.size()) {
       slots.assign(slots.size(), std::nullopt);
       used.clear();
     }
     fill_gaps(slots, used, false);
     if (!avoided_.empty() && used.size() < slots.size()) {
-      keep_places(slots, used, true);
+      if (in_place) keep_places(slots, used, true);
       fill_gaps(slots, used, true);
     }
     if (used.size() < slots.size()) return {};
@@ -219,30 +246,44 @@ class Placer {
     }
     return nodes;
   }
-  void keep_places(Slots& slots, std::set<NodeName>& used, bool avoided) const {
+  void keep_places(Slots& slots, std::set<NodeName>& used, bool avoided) {
     const AttemptRecord* previous = job_.current();
     if (previous == nullptr || previous->parts.size() != slots.size()) return;
     for (std::size_t at = 0; at < slots.size(); ++at) {
       const NodeName& name = previous->parts[at].placed.node;
       const auto node = ledger_.nodes.find(name);
       if (slots[at] || node == ledger_.nodes.end() || used.contains(name) || avoided_.contains(name) != avoided) continue;
-      put(slots[at], used, node->second);
+      put(slots, at, used, node->second);
     }
   }
-  void fill_gaps(Slots& slots, std::set<NodeName>& used, bool avoided) const {
-    const auto empty = [](const std::optional<PlacedNode>& slot) { return !slot; };
-    auto gap = std::ranges::find_if(slots, empty);
-    if (gap == slots.end()) return;
-    for (const NodeRecord* node : candidates()) {
-      if (used.contains(node->name) || avoided_.contains(node->name) != avoided || !put(*gap, used, *node)) continue;
-      gap = std::find_if(gap, slots.end(), empty);
-      if (gap == slots.end()) return;
+  void fill_gaps(Slots& slots, std::set<NodeName>& used, bool avoided) {
+    const auto gap = [&](std::size_t from) {
+      while (from < slots.size() && slots[from]) ++from;
+      return from;
+    };
+    const std::vector<const NodeRecord*> all = candidates();
+    std::size_t at = gap(0);
+    auto node = all.begin();
+    const auto fill_one = [&] { return !used.contains((*node)->name) && avoided_.contains((*node)->name) == avoided && put(slots, at, used, **node); };
+    for (; at == 0 && node != all.end(); ++node) {
+      if (fill_one()) at = gap(at);
+    }
+    // Those before it had no port, which others' ranks do not need; but hosts that the spec names stay in their order. None at all: one of those that could not
+    // start it may still have a port.
+    if (at == 0 || resources_.hosts().empty()) node = all.begin();
+    if (at == 0) at = gap(1);
+    for (; at < slots.size() && node != all.end(); ++node) {
+      if (fill_one()) at = gap(at);
     }
   }
-  bool put(std::optional<PlacedNode>& slot, std::set<NodeName>& used, const NodeRecord& node) const {
+  bool put(Slots& slots, std::size_t at, std::set<NodeName>& used, const NodeRecord& node) {
     Fit fit = free(node);
     if (!fit.why.empty()) return false;
-    slot = placed(node, std::move(fit));
+    if (at == 0 && port(node.inventory.address()) == 0) {
+      port_missed_ = true;
+      return false;
+    }
+    slots[at] = placed(node, std::move(fit));
     used.insert(node.name);
     return true;
   }
@@ -260,17 +301,15 @@ class Placer {
     return fits ? first : std::nullopt;
   }
 
+  [[nodiscard]] std::size_t fitting() const {
+    return static_cast<std::size_t>(std::ranges::count_if(candidates(), [&](const NodeRecord* node) { return free(*node).why.empty(); }));
+  }
   [[nodiscard]] std::string shortage() const {
-    std::size_t fitting = 0;
     std::vector<std::string> reasons;
     for (const NodeRecord* node : candidates()) {
-      if (Fit fit = free(*node); fit.why.empty()) {
-        ++fitting;
-      } else {
-        reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
-      }
+      if (Fit fit = free(*node); !fit.why.empty()) reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
     }
-    return fmt::format("{}, {} fit{}", need(), fitting, list(reasons));
+    return fmt::format("{}, {} fit{}", need(), fitting(), list(reasons));
   }
 
   [[nodiscard]] bool port_free(const std::string& address, std::uint16_t port) const {
@@ -290,13 +329,19 @@ class Placer {
     }
     return 0;
   }
-  [[nodiscard]] std::string port_shortage(const PlacedNode& first) const {
-    if (const std::uint32_t fixed = job_.spec.network().master_port(); fixed != 0) {
-      const auto held = ledger_.ports_held.find({first.address, static_cast<std::uint16_t>(fixed)});
-      return fmt::format("network.master_port {} on '{}' is used by {}", fixed, first.node.str(),
-                         held == ledger_.ports_held.end() ? "a job placed just now" : describe(held->second));
+  // Of the nodes that could run rank 0 but for that.
+  [[nodiscard]] std::string port_shortage() const {
+    std::vector<std::string> reasons;
+    const std::uint32_t fixed = job_.spec.network().master_port();
+    for (const NodeRecord* node : candidates()) {
+      const std::string& address = node->inventory.address();
+      if (!free(*node).why.empty() || port(address) != 0) continue;
+      const auto held = ledger_.ports_held.find({address, static_cast<std::uint16_t>(fixed)});
+      const std::string holder = held == ledger_.ports_held.end() ? "a job placed just now" : describe(held->second);
+      reasons.push_back(fixed == 0 ? fmt::format("'{}'", node->name.str()) : fmt::format("on '{}' it is used by {}", node->name.str(), holder));
     }
-    return fmt::format("no port of {}-{} on '{}' is free; give the controller a wider range", limits_.port_first, limits_.port_last, first.node.str());
+    if (fixed != 0) return fmt::format("no node that fits has network.master_port {} free{}", fixed, list(reasons));
+    return fmt::format("no node that fits has a port of {}-{} free{}; give the controller a wider range", limits_.port_first, limits_.port_last, list(reasons));
   }
 
   const Taken& taken_;
@@ -308,6 +353,7 @@ class Placer {
   const v1::ResourceSpec& resources_;
   const std::map<NodeName, AvoidedNode> avoided_;
   bool heed_pauses_ = true;
+  bool port_missed_ = false;  // in the last choose(): a node would have done for rank 0, but for its port
   std::string type_;
 };
 

@@ -56,6 +56,9 @@ struct NodeSeen {
   BootTime connected_at{};
   BootId boot_id;                              // of the Hello; may be empty
   std::set<std::pair<JobId, AttemptNo>> held;  // run directories it said it has
+  // Of these, not swept, and not in the ledger when it said so: the journal's end was lost. What they run holds devices that nobody gave out, until the
+  // next Hello says otherwise.
+  std::set<std::pair<JobId, AttemptNo>> unknown_runs;
 };
 
 struct Presence {

@@ -27,6 +27,7 @@ class Proposer {
       look_for_vanished(job, *job.attempt(number));
     }
     placements();
+    for (const auto& [node, parts] : ledger_.node_parts) look_for_lost_logs(node, parts);
     archive();
     return std::move(out_);
   }
@@ -107,6 +108,27 @@ class Proposer {
       if (may_say_so && seen->second.held.contains({job.id, attempt.number})) continue;  // it will say so itself, and better: with its exits
       out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "rebooted"});
     }
+  }
+
+  // Swept, and its logs can never be whole: nobody else will say so.
+  void look_for_lost_logs(const NodeName& name, const NodeParts& parts) {
+    for (const AttemptKey& key : parts.open) {
+      if (parts.unswept.contains(key)) continue;
+      const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
+      if (!names_no_log(part) && !logs_gone(key, part.placed)) continue;
+      out_.inputs.emplace_back(ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
+    }
+  }
+  // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks, or it would have told how each of them ended.
+  static bool names_no_log(const NodePart& part) { return part.swept_reason == "never started" || part.exits.size() < part.placed.rank_count; }
+  // The node is back with another state directory, or on another boot without this run directory.
+  [[nodiscard]] bool logs_gone(const AttemptKey& key, const PlacedNode& placed) const {
+    const auto seen = presence_.nodes.find(placed.node);
+    const auto node = ledger_.nodes.find(placed.node);
+    if (seen == presence_.nodes.end() || node == ledger_.nodes.end() || node->second.dead) return false;
+    if (seen->second.connection.value == 0 || seen->second.instance != node->second.instance) return false;
+    if (seen->second.instance != placed.instance) return true;
+    return !seen->second.boot_id.empty() && seen->second.boot_id != placed.boot_id && !seen->second.held.contains(key);
   }
 
   void checkpoints() {

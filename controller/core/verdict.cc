@@ -142,8 +142,10 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   const AttemptRecord* before = job.attempt(AttemptNo(attempt.number.value - 1));
   const bool seen_before =
       before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;
-  if (verdict.cls == FailureClass::UserError && seen_before && !sets_aside) return "the same user error twice in a row";
-  const std::uint32_t idle = best_step > job.best_step ? 0 : job.attempts_without_progress + 1;
+  // Further than ever: an error of the program itself would have met the last attempt there. Two faults of the network may look the same.
+  const bool further = best_step > job.best_step;
+  if (verdict.cls == FailureClass::UserError && seen_before && !further && !sets_aside) return "the same user error twice in a row";
+  const std::uint32_t idle = further ? 0 : job.attempts_without_progress + 1;
   if (idle >= limits.attempts_without_progress_max) return fmt::format("{} attempts in a row without a new best step", idle);
   std::uint32_t charged = 1;
   const Duration window = restart_window(job.spec);

@@ -276,16 +276,27 @@ void logs(World& world, const Command& command) {
   }
 }
 
-// The node comes back with what it still has: `held` are the job names whose current attempt it has a run directory of.
+// The node comes back with what it still has: `held` are the job names whose newest attempt there it has a run directory of, `unknown` what no journal names.
 void back(World& world, const Command& command) {
   Agent& agent = world.agents.at(command.word(0));
   agent.boot = command.option("boot", agent.boot);
   agent.instance = command.option("instance", agent.instance);
   agent.held.clear();
   for (const std::string& name : list_of(command.option("held"))) {
+    const core::JobRecord& job = job_named(world, name);
+    const NodeName node(command.word(0));
     v1::HeldAttempt held;
-    held.set_job_id(job_named(world, name).id.str());
-    held.set_attempt(job_named(world, name).current()->number.value);
+    held.set_job_id(job.id.str());
+    for (const core::AttemptRecord& attempt : job.attempts) {
+      if (attempt.part(node) != nullptr) held.set_attempt(attempt.number.value);
+    }
+    agent.held.push_back(held);
+  }
+  for (const std::string& name : list_of(command.option("unknown"))) {
+    v1::HeldAttempt held;
+    held.set_job_id(name.substr(0, name.find('.')));
+    held.set_attempt(number_of(name.substr(name.find('.') + 1)));
+    held.set_swept(command.said("swept"));
     agent.held.push_back(held);
   }
   world.hello(command.word(0));

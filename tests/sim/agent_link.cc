@@ -179,8 +179,9 @@ void AgentModel::pulse() {
     }
     this->pulse();
   });
+  // Only a launch record names the ranks: of a run that was refused no log is ever sent.
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (observe(run, *dir).swept && pulse_ % 2 == 0) world_.controller.logs_pushed(machine_, run);
+    if (dir->launch && pulse_ % 2 == 0 && observe(run, *dir).swept) world_.controller.logs_pushed(machine_, run);
   }
 }
 

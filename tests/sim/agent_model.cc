@@ -10,6 +10,8 @@
 namespace muster::sim {
 namespace {
 
+constexpr Duration kWorkerMargin = std::chrono::seconds(5);
+
 Duration grace_of(const v1::NodeLaunch& launch) {
   return std::chrono::seconds(launch.orphan_grace().seconds()) + std::chrono::nanoseconds(launch.orphan_grace().nanos());
 }
@@ -256,7 +258,7 @@ bool AgentModel::perform_one(const agent::RefuseRun& action) {
 }
 
 bool AgentModel::perform_one(const agent::SignalStop& action) {
-  if (!signalled_.insert(action.run).second) return false;
+  if (!signalled_.emplace(action.run, machine_.clocks().boot).second) return false;
   const auto dir = machine_.disk().runs.find(action.run);
   if (dir == machine_.disk().runs.end() || !dir->second->claim) return false;
   world_.say([&] { return fmt::format("{}: agent stops {}", machine_.name().str(), describe(action.run)); });
@@ -296,6 +298,37 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
   machine_.disk().runs.erase(action.run);
   spawned_.erase(action.run);
   return true;
+}
+
+// As agent/host does: a stop has its grace and a margin; the end of the lease at most the margin, for whoever counts on it waits for a stop's grace as well.
+std::optional<BootTime> AgentModel::must_obey_by(const agent::RunKey& run) const {
+  const auto found = machine_.disk().runs.find(run);
+  if (found == machine_.disk().runs.end() || !found->second->launch) return std::nullopt;
+  const RunDir& dir = *found->second;
+  const Duration grace = std::chrono::seconds(dir.launch->stop_grace().seconds()) + std::chrono::nanoseconds(dir.launch->stop_grace().nanos());
+  std::optional<BootTime> by;
+  const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
+  const auto written = std::ranges::find(dir.events, WorkerEvent::Kind::StopRequested, &WorkerEvent::kind);
+  if (written != dir.events.end()) {
+    at_latest(written->boot + grace + kWorkerMargin);
+  } else if (dir.lease && dir.lease->boot == self_.boot_id) {
+    at_latest(dir.lease->until + std::min<Duration>(kWorkerMargin, std::max<Duration>(grace, std::chrono::seconds(1))));
+  }
+  if (const auto signalled = signalled_.find(run); signalled != signalled_.end()) at_latest(signalled->second + grace + kWorkerMargin);
+  return by;
+}
+
+void AgentModel::mind_frozen(const agent::RunKey& run, std::uint64_t worker) {
+  after(50 * kMillisecond, [this, run, worker] {
+    if (!machine_.frozen(worker) || world_.mutant == Mutant::FrozenWorkerLives) return;
+    const std::optional<BootTime> by = must_obey_by(run);
+    if (!by || *by > machine_.clocks().boot) return mind_frozen(run, worker);
+    world_.say([&] { return fmt::format("{}: agent kills the frozen worker of {}", machine_.name().str(), describe(run)); });
+    const bool asked = signalled_.contains(run);
+    ++world_.coverage.seen[asked ? "frozen worker killed after a stop" : "frozen worker killed after its lease"];
+    world_.watch.harmed(run);
+    machine_.end(worker, -1, 9, DeathCause::Killed);
+  });
 }
 
 void AgentModel::stop_what_is_not_mentioned() {

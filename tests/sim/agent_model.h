@@ -22,12 +22,15 @@ class AgentModel : public Actor {
   void receive(const LinkPtr& link, std::shared_ptr<const Down> message);
   void link_closed(const LinkPtr& link);
   void last_words(const LinkPtr& link);  // before a stalled stream is given up
+  // A worker that is frozen does not stop its ranks: the agent kills it when it should have. The others do it by themselves, and need no minding.
+  void mind_frozen(const agent::RunKey& run, std::uint64_t worker);
   void crash_after_effects(std::uint64_t effects) { effects_left_ = effects; }
 
  private:
   static Timeline& world_timeline(World& world);
   [[nodiscard]] std::map<agent::RunKey, agent::RunSeen> observe() const;
   [[nodiscard]] agent::RunSeen observe(const agent::RunKey& run, const RunDir& dir) const;
+  [[nodiscard]] std::optional<BootTime> must_obey_by(const agent::RunKey& run) const;
   void note_first_steps();
   void look();
   // False: nothing was to be done for it now.
@@ -58,7 +61,8 @@ class AgentModel : public Actor {
   bool welcomed_ = false, poked_ = false;
   std::optional<v1::Orders> orders_;
   std::map<agent::RunKey, std::uint64_t> spawned_;  // worker's pid; 0: on its way
-  std::set<agent::RunKey> sweeping_, signalled_;
+  std::set<agent::RunKey> sweeping_;
+  std::map<agent::RunKey, BootTime> signalled_;
   std::set<std::string> sent_;  // facts, on this connection
   std::uint64_t sequence_ = 0, pulse_ = 0;
   std::map<std::uint64_t, BootTime> pulses_sent_;

@@ -261,6 +261,7 @@ void ControllerModel::break_by_mutant() {
 // Pinning is checked twice, by the controller when a node comes back and by the agent when it is asked to start: a variant without it lacks both.
 bool ControllerModel::ignored_by_mutant(const core::Input& input) const {
   if (world_.mutant == Mutant::IgnoreBoot && std::holds_alternative<core::ProposeSwept>(input)) return true;
+  if (world_.mutant == Mutant::WaitForAllLogs && std::holds_alternative<core::ReportLogsCollected>(input)) return true;
   const auto* broke = std::get_if<core::ProposeBreak>(&input);
   if (broke == nullptr) return false;
   if (world_.mutant == Mutant::IgnoreBoot) return broke->cause.find("restarted") != std::string::npos;

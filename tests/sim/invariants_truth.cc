@@ -153,6 +153,16 @@ class EverythingEnds : public Invariant {
   }
 };
 
+// And nothing of it is waited for: every job may be archived, every run directory forgotten.
+class EverythingCloses : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "everything-closes"; }
+  void finish() override {
+    if (const std::optional<std::string> open = world_.left_open()) broken(fmt::format("{} is never closed", *open));
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world) {
@@ -162,6 +172,7 @@ std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world) {
   all.push_back(std::make_unique<CheckpointsAreTrue>(world));
   all.push_back(std::make_unique<OutcomesAreTrue>(world));
   all.push_back(std::make_unique<EverythingEnds>(world));
+  all.push_back(std::make_unique<EverythingCloses>(world));
   return all;
 }
 

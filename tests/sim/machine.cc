@@ -112,6 +112,20 @@ void Machine::sigterm_worker(std::uint64_t pid) {
   if (const auto worker = workers_.find(pid); worker != workers_.end()) worker->second->sigterm();
 }
 
+void Machine::freeze_worker(std::uint64_t pid) {
+  workers_.at(pid)->pause();
+  agent_->mind_frozen(processes_.at(pid).run, pid);
+}
+
+void Machine::thaw_worker(std::uint64_t pid) {
+  if (frozen(pid)) workers_.at(pid)->resume();
+}
+
+bool Machine::frozen(std::uint64_t pid) const {
+  const auto worker = workers_.find(pid);
+  return worker != workers_.end() && worker->second->paused();
+}
+
 void Machine::power_off(bool lose_files) {
   if (!on_) return;
   on_ = false;

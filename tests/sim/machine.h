@@ -55,6 +55,9 @@ class Machine {
   // The process is gone; its worker, if any, will notice. A worker takes its ranks with it (parent-death signal), not their children.
   void end(std::uint64_t pid, std::int32_t code, std::int32_t signal, DeathCause cause);
   void sigterm_worker(std::uint64_t pid);
+  void freeze_worker(std::uint64_t pid);
+  void thaw_worker(std::uint64_t pid);
+  [[nodiscard]] bool frozen(std::uint64_t pid) const;
 
   // --- faults ------------------------------------------------------------------------------------------------------------------------
   void power_off(bool lose_files);

@@ -34,6 +34,8 @@ enum class Mutant {
   LoseSpool,           // a restarted agent forgets what it had not been able to report
   TwinTakesName,       // another machine may have a node's name while ranks may run on the first
   RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
+  FrozenWorkerLives,   // a worker that does not stop its ranks is left to itself
+  WaitForAllLogs,      // logs that can never come are waited for all the same
 };
 
 struct MutantRow {
@@ -66,6 +68,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::LoseSpool, "lose-spool", "everything-ends"},
     MutantRow{Mutant::TwinTakesName, "twin-takes-name", "exits-are-true swept-is-true"},
     MutantRow{Mutant::RefuseWithoutClaim, "refuse-without-claim", "swept-is-true"},
+    MutantRow{Mutant::FrozenWorkerLives, "frozen-worker-lives", "no-step-after-next-exec one-current-attempt device-exclusive"},
+    MutantRow{Mutant::WaitForAllLogs, "wait-for-all-logs", "everything-closes"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

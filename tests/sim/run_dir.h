@@ -25,6 +25,7 @@ struct WorkerEvent {
   enum class Kind { RankStarted, Started, StartFailed, Exited, StopRequested, Swept };
   Kind kind{};
   WallTime at{};
+  BootTime boot{};  // the same moment
   std::uint32_t rank = 0;
   std::uint64_t pid = 0;
   std::int32_t code = 0, signal = 0;

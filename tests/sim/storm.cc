@@ -10,7 +10,8 @@
 namespace muster::sim {
 namespace {
 constexpr Time kAfterStorm = 60 * kMinute;  // longer than any budget of restarts, grace and steps of a plan takes
-}
+constexpr Time kLogsCome = 2 * kMinute;     // of jobs that have all ended
+}  // namespace
 
 void Storm::begin() {
   world_.timeline.at(world_.scenario.storm_until, [this] { calm(); });
@@ -29,7 +30,7 @@ void Storm::strike() {
   Rng& rng = world_.rng;
   Machine& machine = *rng.pick(world_.machines);
   const Time now = world_.timeline.now();
-  switch (rng.below(33)) {
+  switch (rng.below(35)) {
     case 0:
     case 1:
     case 2:
@@ -62,6 +63,8 @@ void Storm::strike() {
     case 29: return wipe(machine);
     case 30: return fill_disk(machine);
     case 31: return twin(machine.name());
+    case 32:
+    case 33: return freeze_worker(machine);
     default: return clock_jump(machine);
   }
 }
@@ -127,6 +130,30 @@ void Storm::kill_one(Machine& machine, Process::Kind kind) {
   world_.coverage.hit(kind == Process::Kind::Worker ? Fault::WorkerKill : Fault::RankKill);
   world_.watch.harmed(machine.processes().at(pid).run);
   machine.end(pid, -1, 9, DeathCause::Killed);
+}
+
+// Sometimes behind a partition, where nobody but the agent sees that its ranks go on.
+void Storm::freeze_worker(Machine& machine) {
+  std::vector<std::uint64_t> victims;
+  for (const auto& [pid, process] : machine.processes()) {
+    if (process.kind == Process::Kind::Worker && !machine.frozen(pid)) victims.push_back(pid);
+  }
+  if (victims.empty() || !machine.agent().alive() || machine.agent().paused()) return;
+  const std::uint64_t pid = world_.rng.pick(victims);
+  world_.coverage.hit(Fault::WorkerFrozen);
+  world_.say([&] { return fmt::format("{}: worker {} is frozen", machine.name().str(), pid); });
+  world_.watch.harmed(machine.processes().at(pid).run);
+  const Time until = world_.timeline.now() + world_.rng.between(2, world_.rng.one_in(3) ? 8 : 90) * kSecond;
+  if (world_.rng.percent(70)) world_.network.partition(machine, until);
+  machine.freeze_worker(pid);
+  keep_frozen(machine, pid, until);
+}
+
+// Not beyond its agent's death: with neither of them alive nobody keeps the promise that is made to the fence.
+void Storm::keep_frozen(Machine& machine, std::uint64_t worker, Time until) {
+  if (!machine.frozen(worker)) return;
+  if (calm_ || !machine.agent().alive() || machine.agent().paused() || world_.timeline.now() >= until) return machine.thaw_worker(worker);
+  world_.timeline.after(100 * kMillisecond, [this, &machine, worker, until] { keep_frozen(machine, worker, until); });
 }
 
 void Storm::reboot(Machine& machine) {
@@ -220,7 +247,9 @@ void Storm::calm() {
 
 void Storm::look_for_the_end() {
   const bool quiet = std::ranges::all_of(world_.machines, [](const auto& machine) { return machine->processes().empty(); });
-  if ((quiet && world_.client.done()) || world_.timeline.now() >= deadline_) {
+  const bool ended = quiet && world_.client.done();
+  if (ended) deadline_ = std::min(deadline_, world_.timeline.now() + kLogsCome);
+  if ((ended && !world_.left_open()) || world_.timeline.now() >= deadline_) {
     over_ = true;
     return;
   }

@@ -26,6 +26,8 @@ class Storm {
   void controller_crash();
   void controller_pause();
   void kill_one(Machine& machine, Process::Kind kind);
+  void freeze_worker(Machine& machine);
+  void keep_frozen(Machine& machine, std::uint64_t worker, Time until);
   void reboot(Machine& machine);
   void node_gone(Machine& machine);
   void wipe(Machine& machine);

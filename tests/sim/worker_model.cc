@@ -17,6 +17,7 @@ void WorkerModel::start() {
 
 void WorkerModel::write(WorkerEvent event) {
   event.at = machine_.clocks().wall;
+  event.boot = machine_.clocks().boot;
   dir_->events.push_back(std::move(event));
   machine_.agent().poke();
 }

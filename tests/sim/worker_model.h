@@ -16,6 +16,9 @@ class WorkerModel : public Actor {
   void sigterm();
   void child_ended(const Process& rank, std::int32_t code, std::int32_t signal);
   void gone() { end_life(); }
+  // Frozen (SIGSTOP): its ranks go on, and nobody minds them.
+  void pause() { hold(); }
+  void resume() { let_go(); }
 
  private:
   void claim();

@@ -39,6 +39,25 @@ Machine& World::machine(const NodeName& name) {
   MUSTER_ASSERT(false, "every node of a history has a machine");
 }
 
+std::optional<std::string> World::left_open() {
+  const core::Ledger& ledger = controller.ledger();
+  for (const auto& [id, job] : ledger.jobs) {
+    if (!core::is_final(job.phase)) continue;
+    for (const core::AttemptRecord& attempt : job.attempts) {
+      for (const core::NodePart& part : attempt.parts) {
+        if (part.idle() || part.closed() || ledger.dead_nodes.contains(part.placed.node)) continue;
+        // A power loss took the launch record and left what its worker had written: its logs are there, and nobody can name them.
+        const auto& runs = machine(part.placed.node).disk().runs;
+        const auto dir = runs.find({id, attempt.number});
+        if (dir != runs.end() && !dir->second->launch && part.swept) continue;
+        return fmt::format("{} of {} on {}: swept {}, logs collected {}", describe(agent::RunKey{id, attempt.number}), job.spec.name(), part.placed.node.str(),
+                           part.swept, part.logs_collected);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 void World::print(const std::string& text) const { fmt::print("{:>11.6f} {}\n", static_cast<double>(timeline.now()) / static_cast<double>(kSecond), text); }
 
 History World::run() {

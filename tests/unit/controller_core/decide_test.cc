@@ -177,20 +177,21 @@ TEST(Incident, IsDetectedByItsFirstWordAndDecidedByItsLast) {
   world.node("n0", 2);
   world.submit("j1", SmallWorld::spec("train", 1, 2));
   world.started("j1", 1, "n0");
-  const AttemptRecord& attempt = world.job("j1").attempts[0];
-  EXPECT_FALSE(attempt.decided_at());
+  // Looked up each time: the next attempt moves them.
+  const auto attempt = [&]() -> const AttemptRecord& { return world.job("j1").attempts[0]; };
+  EXPECT_FALSE(attempt().decided_at());
   world.exited("j1", 1, "n0", 1, -1, 9, std::chrono::milliseconds(-3));
   const WallTime first = world.now.wall;
-  EXPECT_EQ(attempt.fault_time, first - std::chrono::milliseconds(3));
-  EXPECT_EQ(attempt.detected_at, first);
-  EXPECT_FALSE(attempt.decided_at());
+  EXPECT_EQ(attempt().fault_time, first - std::chrono::milliseconds(3));
+  EXPECT_EQ(attempt().detected_at, first);
+  EXPECT_FALSE(attempt().decided_at());
   world.pass(std::chrono::milliseconds(40));
   world.exited("j1", 1, "n0", 0, 1);
   world.pass(std::chrono::milliseconds(20));
   world.swept("j1", 1, "n0");
-  EXPECT_EQ(attempt.detected_at, first);
-  EXPECT_EQ(attempt.decided_at(), first + std::chrono::milliseconds(40));
-  EXPECT_EQ(attempt.ended_at, first + std::chrono::milliseconds(60));
+  EXPECT_EQ(attempt().detected_at, first);
+  EXPECT_EQ(attempt().decided_at(), first + std::chrono::milliseconds(40));
+  EXPECT_EQ(attempt().ended_at, first + std::chrono::milliseconds(60));
 }
 
 TEST(Incident, WithoutTheLastExitsIsDecidedWhenTheFenceHolds) {

@@ -122,5 +122,60 @@ TEST(Place, DecideLooksAgain) {
   EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
 }
 
+v1::HeldAttempt held(const std::string& job, std::uint32_t attempt, bool swept) {
+  v1::HeldAttempt held;
+  held.set_job_id(job);
+  held.set_attempt(attempt);
+  held.set_swept(swept);
+  return held;
+}
+
+// An older journal was restored: the node runs what it does not name, on devices that it believes to be free.
+TEST(Place, ANodeWithARunThatTheLedgerDoesNotKnowGetsNothing) {
+  SmallWorld world;
+  world.node("n0", 2);
+  const PlaceResult before = place_spec(world, SmallWorld::spec("a", 1, 1));
+  world.node("n0", 2, "b1", "i1", {held("gone", 3, false)});
+  EXPECT_THAT(place_spec(world, SmallWorld::spec("a", 1, 1)).why, HasSubstr("'n0' may still run attempt 3 of job 'gone'"));
+  world.submit("j1", SmallWorld::spec("a", 1, 1));
+  const ProposePlacement stolen{.job = JobId("j1"), .attempt = AttemptNo(1), .nodes = before.nodes, .master_port = before.master_port};
+  EXPECT_TRUE(decide(world.ledger, world.presence, stolen, world.now, world.limits).events.empty());
+  world.node("n0", 2, "b1", "i1", {held("gone", 3, true)});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+}
+
+// A node whose part of an attempt the ledger knows, that of a node that the attempt was not placed on it does not.
+TEST(Place, ARunIsKnownOnTheNodesOfItsAttemptOnly) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("a", 1, 1));
+  world.node("n1", 1, "b1", "i1", {held("j1", 1, false)});
+  world.node("n0", 1, "b1", "i1", {held("j1", 1, false)});
+  EXPECT_TRUE(world.presence.nodes.at(NodeName("n0")).unknown_runs.empty());
+  EXPECT_EQ(world.presence.nodes.at(NodeName("n1")).unknown_runs.size(), 1U);
+}
+
+// Restart in place, but the port that the spec fixes was given to another job on the first node meanwhile: the nodes change places.
+TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
+  SmallWorld world;
+  for (const char* name : {"n0", "n1"}) world.node(name, 2);
+  v1::JobSpec spec = SmallWorld::spec("a", 2, 1);
+  spec.mutable_network()->set_master_port(29'500);
+  JobRecord job;
+  job.id = JobId("probe");
+  job.spec = spec;
+  const PlaceResult first = place(world.ledger, world.presence, job, world.now, world.limits);
+  ASSERT_THAT(names(first.nodes), ElementsAre("n0", "n1"));
+  job.attempts.emplace_back().number = AttemptNo(1);
+  for (const PlacedNode& placed : first.nodes) job.attempts.back().parts.push_back({.placed = placed});
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n0", "n1"));
+  world.ledger.ports_held[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n1", "n0"));
+  // Also to a node that could not start the last attempt.
+  job.attempts.back().parts.back().start_failed = NodeStartFailed{.node = NodeName("n1"), .why = StartFailure::Disk};
+  job.attempts.back().ended_at = world.now.wall - std::chrono::hours(1);
+  EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes), ElementsAre("n1", "n0"));
+}
+
 }  // namespace
 }  // namespace muster::core

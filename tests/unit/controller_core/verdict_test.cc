@@ -119,6 +119,22 @@ TEST(Verdict, AnOrphanedNodeIsTheCause) {
   EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->cls, FailureClass::Node);
 }
 
+// Two faults of the network look the same; an error of the program itself would have met it where the last attempt was.
+TEST(Verdict, TheSameUserErrorEndsAJobOnlyWithoutProgressBetween) {
+  for (const bool further : {false, true}) {
+    Running world;
+    for (const std::uint32_t attempt : {1U, 2U}) {
+      v1::Fact step = world.fact("j1", attempt);
+      step.mutable_first_step()->set_step(further ? 100 * attempt : 100);
+      world.report("n0", step);
+      world.exited("j1", attempt, "n0", 0, 1);
+      world.swept("j1", attempt, "n0");
+      world.swept("j1", attempt, "n1");
+    }
+    EXPECT_EQ(world.job("j1").phase, further ? JobPhase::Launching : JobPhase::Failed) << further;
+  }
+}
+
 TEST(Verdict, StatusZeroOnRequestIsNoSuccess) {
   Running world;
   v1::RankExited stopped = with(0);
