@@ -80,7 +80,7 @@ void print_node(const Context& context, const v1::Node& node) {
     }
     line(fmt::format("{} {}", device.type(), device.id()), use);
   }
-  for (const auto& unknown : node.unknown_attempts()) line("unknown", unknown + ": on the node, not known to this controller; left alone");
+  for (const auto& unknown : node.unknown_attempts()) line("unknown", unknown + ": on the node, not known to this controller; left alone, and nothing is placed here until it is ended and the agent started again");
 }
 
 Result<int> list(const Context& context, const Options& options) {
