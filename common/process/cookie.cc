@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -65,9 +66,17 @@ Look look_at(int proc, const char* pid, std::string_view wanted, std::string& ro
 
 // An environment that read empty has these reasons: a kernel thread, a zombie, a program started with none, or one that was in the middle of its
 // exec or exit. Of the last two it is not known what it carries, also when the exec is over by now: its environment must be read again.
-bool in_between(const ProcStat& stat) {
-  const bool started_with_none = stat.env_end != 0 && stat.env_start == stat.env_end;
-  return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' && !started_with_none;
+bool started_with_none(const ProcStat& stat) { return stat.env_end != 0 && stat.env_start == stat.env_end; }
+bool in_between(const ProcStat& stat) { return (stat.flags & kKernelThread) == 0 && stat.state != 'Z' && stat.state != 'X' && !started_with_none(stat); }
+// An exec lays both ends of the environment at one place before it knows the second: for a moment that looks like none.
+bool stays_with_none(pid_t pid) {
+  constexpr int kLooks = 4;
+  for (int look = 0; look < kLooks; ++look) {
+    ::sched_yield();
+    const auto stat = read_stat(pid);
+    if (!stat || !started_with_none(*stat)) return false;
+  }
+  return true;
 }
 
 // The real user. Its /proc directory belongs to root when it is not dumpable. Nothing: it is gone, or could not be looked at.
@@ -150,7 +159,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       if (kin == Kin::Unknown) scan.closed.push_back(pid);
     } else if (look == Look::Carries) {
       if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
-    } else if (in_between(*stat) && stat->start_time >= since) {
+    } else if (stat->start_time >= since && (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
       ++scan.unsettled;
     }
   }
