@@ -1,16 +1,21 @@
 #include "common/log/log.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace muster::log {
 namespace {
+
+constexpr std::size_t kOldFiles = 3;
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
@@ -49,8 +54,12 @@ Result<void> set_up(const Options& options) {
   }
   try {
     std::vector<spdlog::sink_ptr> sinks;
-    if (options.to_stderr) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    if (!options.file.empty()) sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file.string()));
+    if (options.to_stderr && !options.stderr_to_file) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (!options.file.empty()) {
+      spdlog::file_event_handlers handlers;
+      if (options.stderr_to_file) handlers.after_open = [](const std::string&, std::FILE* file) { ::dup2(::fileno(file), STDERR_FILENO); };
+      sinks.push_back(std::make_shared<spdlog::sinks::rotating_file_sink_mt>(options.file.string(), options.file_bytes, kOldFiles, false, handlers));
+    }
     auto logger = std::make_shared<spdlog::logger>(options.daemon, sinks.begin(), sinks.end());
     logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %-5l %n[%P] %v", spdlog::pattern_time_type::utc));
     logger->set_level(level);

@@ -1,8 +1,9 @@
 // One line a happening, for a person: time, level, daemon, sentence, fields. Owns the process's one spdlog logger (stderr, and a file in the
-// state directory when one is named). Thread-safe. Libraries return errors, edges log them once; a core never includes this.
+// state directory when one is named). A file is turned over at file_bytes: NAME.1.log is the newest of three old ones. Thread-safe. Libraries return errors, edges log them once; a core never includes this.
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -19,6 +20,8 @@ struct Options {
   std::string level = "info";  // debug | info | warn | error | off
   std::filesystem::path file;  // empty: none
   bool to_stderr = true;
+  bool stderr_to_file = false;  // what anybody writes to stderr goes into the file as well, and no line goes there twice
+  std::size_t file_bytes = 64ULL << 20;
 };
 // Before any other thread starts. Errors: an unknown level, a file that cannot be opened.
 Result<void> set_up(const Options& options);

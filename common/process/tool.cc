@@ -102,6 +102,7 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
   std::vector<ToolAnswer> answers(requests.size());
   std::vector<Running> running;
   std::size_t next = 0;
+  bool cancelled = false;
   const auto end = Clock::now() + limits.total;
 
   const auto finish = [&](Running& tool) {
@@ -130,8 +131,8 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       const auto held = std::ranges::find(stuck_, requests[index].program, &Stuck::program);
       if (held != stuck_.end()) {
         answers[index].why = "an earlier one of it does not die (process " + std::to_string(held->pid) + "), as when a driver hangs";
-      } else if (Clock::now() >= end) {
-        answers[index].why = "it was not asked, the time for all calls was over";
+      } else if (cancelled || Clock::now() >= end) {
+        answers[index].why = cancelled ? "it was not asked, nobody waited for it any more" : "it was not asked, the time for all calls was over";
       } else if (auto started = start(requests[index], env, index, answers[index])) {
         started->deadline = std::min(Clock::now() + limits.each, end);
         running.push_back(std::move(*started));
@@ -144,22 +145,26 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       wait.push_back({tool.open ? tool.out.get() : -1, POLLIN, 0});
       first = std::min(first, tool.deadline);
     }
-    if (wait.empty()) continue;
+    if (running.empty()) continue;
+    wait.push_back({limits.cancel_fd, POLLIN, 0});
     if (::poll(wait.data(), wait.size(), milliseconds_until(first)) < 0) continue;  // EINTR
+    cancelled = cancelled || wait.back().revents != 0;
     std::vector<Running> still;
     for (std::size_t at = 0; at < running.size(); ++at) {
       Running& tool = running[at];
       ToolAnswer& answer = answers[tool.index];
       if (wait[2 * at + 1].revents != 0) tool.open = drain(tool.out.get(), answer.output, limits.bytes);
-      const bool exited = wait[2 * at].revents != 0, flood = answer.output.size() > limits.bytes, late = Clock::now() >= tool.deadline;
+      const bool exited = wait[2 * at].revents != 0, flood = answer.output.size() > limits.bytes;
+      const bool late = cancelled || Clock::now() >= tool.deadline;
       if (!exited && !flood && !late) {
         still.push_back(std::move(tool));
         continue;
       }
       if (!exited && !flood) {
-        answer.why = limits.each >= limits.total ? "it did not end within " + time_text(limits.total)
-                     : tool.deadline < end       ? "it did not end within " + time_text(limits.each)
-                                                 : "it did not end before the time for all calls was over";
+        answer.why = cancelled                     ? "it was ended, nobody waited for it any more"
+                     : limits.each >= limits.total ? "it did not end within " + time_text(limits.total)
+                     : tool.deadline < end         ? "it did not end within " + time_text(limits.each)
+                                                   : "it did not end before the time for all calls was over";
       }
       finish(tool);
     }

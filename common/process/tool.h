@@ -25,6 +25,7 @@ struct ToolLimits {
   std::chrono::milliseconds total{20'000};  // all of one run(); what has not been started by then is not
   std::size_t parallel = 4;
   std::size_t bytes = 256 << 10;  // of one's standard output
+  int cancel_fd = -1;             // readable: nobody waits for answers any more, all are ended at once
 };
 
 struct ToolAnswer {
