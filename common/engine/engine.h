@@ -24,18 +24,20 @@ namespace muster::engine {
 
 struct NodeSlot {
   std::string name;
-  std::string address;  // of the training traffic
-  std::vector<std::uint32_t> devices;
+  std::string address;                 // of the training traffic
+  std::vector<std::uint32_t> devices;  // logical: what DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count
   std::uint32_t first_rank = 0;
   std::uint32_t rank_count = 0;
   std::string device_type;  // of its devices, for resources.type auto; empty = not known
   // What the node's agent has found out; empty = not known.
   std::string interface;                      // network interface that has `address`
   std::string device_model;                   // "910B3": whose rules a rank table keeps
+  std::vector<std::uint32_t> physical_ids;    // beside `devices`; empty = the same: device_id of a rank table
   std::vector<std::string> device_ips;        // of the devices' own network ports, beside `devices`
   std::vector<std::string> super_device_ids;  // beside `devices`; with super_pod_id: a rank table of version 1.2
   std::string super_pod_id;
-  std::string server_id;  // its name in a rank table; empty = `address`
+  std::string server_id;        // its name in a rank table; empty = `address`
+  std::uint16_t hccl_port = 0;  // first of kHcclPorts on the host, for HCCL_IF_BASE_PORT; 0 = HCCL's own
 };
 
 struct RankRange {
@@ -89,6 +91,7 @@ struct FilePlan {
   std::uint32_t mode = 0644;
   std::shared_ptr<const std::string> content;
   std::string sha256;  // 64 hexadecimal digits
+  std::string source;  // "rank table"
 };
 
 // A process beside the ranks that they cannot do without: MindSpore's scheduler.
@@ -126,8 +129,7 @@ struct Engine {
   bool lockstep = false;                       // launch.lockstep: auto
   std::span<const std::string_view> identity;  // variables that runtime.env and resume.env may not set
   std::span<const std::string_view> cloud;     // variables by which it would take itself to be inside a cloud platform: refused
-  // Its plans are made and shown; jobs are refused, because this release's agents do not bring all that they need. Empty: jobs run.
-  std::string_view lacks;
+  bool hccl = false;                           // on Ascend devices its ranks talk by HCCL, which two jobs on one host want different ports for
   // Adds the engine's variables to every rank of the plan (source "engine NAME"); may change the command line. Runs when the spec's own environment is
   // in and before the command line is expanded, so that templates may stand in it.
   void (*launch)(Launching&);
@@ -136,6 +138,18 @@ struct Engine {
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
+
+// resources.type as it is asked for, and what a node says its device is: "ascend" asks for every kind of them.
+bool is_ascend(std::string_view type);
+bool is_device_type(std::string_view asked, std::string_view has);
+
+// What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
+inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup";
+std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
+
+inline constexpr std::uint32_t kHcclPorts = 32;  // that HCCL takes from HCCL_IF_BASE_PORT on
+// Whether the job's nodes need ports for it: an engine that uses it, and no HCCL_IF_BASE_PORT of the spec's own.
+bool wants_hccl_port(const v1::JobSpec& spec);
 
 // The name of a rank's environment that a spec may not set, by engine: the engine's identity variables and everything MUSTER_*.
 bool is_identity(const Engine& engine, std::string_view variable);
@@ -153,6 +167,9 @@ inline constexpr std::string_view kPythonSystem = "/usr/bin/python3";
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);
 
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
+
+// The rank table alone, from spec and nodes: that of every plan of the attempt. Null: this launch has none. Errors as of plan_launch().
+Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request);
 
 // One node's part as it goes over the wire; boot, instance, graces, ports and limits are the caller's (controller/links).
 v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/engine/host_network.h"
 #include "common/engine/rows.h"
 
 namespace muster::engine {
@@ -14,7 +15,7 @@ std::span<const Engine> engine_table() {
        .lockstep = true,
        .identity = mindformers_identity(),
        .cloud = mindformers_cloud(),
-       .lacks = "the rank table's file and the scheduler beside its ranks",
+       .hccl = true,
        .launch = launch_mindformers,
        .check = check_mindformers},
       {.name = "megatron",
@@ -24,7 +25,7 @@ std::span<const Engine> engine_table() {
        .lockstep = true,
        .identity = torch_identity(),
        .cloud = {},
-       .lacks = {},
+       .hccl = true,
        .launch = launch_megatron,
        .check = check_megatron},
       {.name = "mindspeed-mm",
@@ -34,7 +35,7 @@ std::span<const Engine> engine_table() {
        .lockstep = true,
        .identity = torch_identity(),
        .cloud = {},
-       .lacks = {},
+       .hccl = true,
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm},
       {.name = "torch",
@@ -44,7 +45,7 @@ std::span<const Engine> engine_table() {
        .lockstep = true,
        .identity = torch_identity(),
        .cloud = {},
-       .lacks = {},
+       .hccl = true,
        .launch = launch_torch,
        .check = check_torch},
       {.name = "command",
@@ -54,7 +55,6 @@ std::span<const Engine> engine_table() {
        .lockstep = false,
        .identity = {},
        .cloud = {},
-       .lacks = {},
        .launch = launch_command,
        .check = nullptr},
   }};
@@ -65,6 +65,21 @@ const Engine* find_engine(std::string_view name) {
   const auto table = engine_table();
   const auto found = std::ranges::find(table, name, &Engine::name);
   return found == table.end() ? nullptr : &*found;
+}
+
+bool is_ascend(std::string_view type) { return type.starts_with("ascend"); }
+bool is_device_type(std::string_view asked, std::string_view has) { return asked == has || (asked == "ascend" && is_ascend(has)); }
+
+std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
+  std::vector<std::string_view> needed;
+  if (spec.engine() == "mindformers" && ranks_asked(spec) > 1) needed.push_back(spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions : kLaunchFiles);
+  if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
+  return needed;
+}
+
+bool wants_hccl_port(const v1::JobSpec& spec) {
+  const Engine* engine = find_engine(spec.engine());
+  return engine != nullptr && engine->hccl && !spec.runtime().env().contains(kHcclBasePort);
 }
 
 bool is_identity(const Engine& engine, std::string_view variable) {

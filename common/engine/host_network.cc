@@ -19,7 +19,7 @@ struct Range {
 constexpr std::array<Range, 3> kRanges = {{
     {"HCCL_CONNECT_TIMEOUT", 120, 7200, "seconds"},
     {"HCCL_EXEC_TIMEOUT", 0, 2'147'483'647, "seconds; 0: never, not on 910"},
-    {"HCCL_IF_BASE_PORT", 1024, 65'520, "the first of 32 ports"},
+    {kHcclBasePort, 1024, 65'520, "the first of 32 ports"},
 }};
 
 using Variables = google::protobuf::Map<std::string, std::string>;
@@ -46,26 +46,42 @@ void check_one(const Variables& env, const char* key, Problems& problems) {
          .message = fmt::format("{} is not more than HCCL_EXEC_TIMEOUT, {}: torch_npu would give up before HCCL says what is wrong", *event, *exec)});
 }
 
+// Both take names for prefixes: "eth1" would be eth10, too.
+std::string exactly(const std::string& interface) { return "=" + interface; }
+
+bool is_named(const LaunchRequest& request, const NodeSlot& node) {
+  const std::string& named = request.spec->network().interface();
+  return !named.empty() && named == node.interface;
+}
+
 }  // namespace
 
 void put_hccl_address(const LaunchRequest& request, RankPlan& rank, const char* source) {
   const NodeSlot& node = request.nodes[rank.node];
-  if (device_type(request, node) != "ascend") return;
+  if (!is_ascend(device_type(request, node))) return;
   if (rank.env.contains("HCCL_IF_IP") || rank.env.contains("HCCL_SOCKET_IFNAME")) return;
+  if (is_named(request, node)) put(rank.env, "HCCL_SOCKET_IFNAME", exactly(node.interface), source);
   const auto address = ranktable::parse_address(node.address);
   if (!address || !address->scope.empty() || ranktable::is_loopback(*address) || ranktable::is_unspecified(*address)) return;
   put(rank.env, "HCCL_IF_IP", node.address, source);
   if (address->v6) put_default(rank.env, "HCCL_SOCKET_FAMILY", "AF_INET6", source);
 }
 
-void put_gloo_interface(const LaunchRequest& request, RankPlan& rank, const char* source) {
+void put_hccl_port(const LaunchRequest& request, RankPlan& rank, const char* source) {
   const NodeSlot& node = request.nodes[rank.node];
+  if (node.hccl_port != 0 && is_ascend(device_type(request, node))) put_default(rank.env, kHcclBasePort, std::to_string(node.hccl_port), source);
+}
+
+void put_host_network(const LaunchRequest& request, RankPlan& rank, const char* source) {
+  const NodeSlot& node = request.nodes[rank.node];
+  put_hccl_address(request, rank, source);
+  if (device_type(request, node) == "nvidia" && is_named(request, node)) put_default(rank.env, "NCCL_SOCKET_IFNAME", exactly(node.interface), source);
   if (!node.interface.empty()) put_default(rank.env, "GLOO_SOCKET_IFNAME", node.interface, source);
 }
 
 void check_ascending(const v1::JobSpec& spec, Problems& problems) {
   const auto& devices = spec.resources().device_ids();
-  if (spec.resources().type() == "ascend" && !std::ranges::is_sorted(devices))
+  if (is_ascend(spec.resources().type()) && !std::ranges::is_sorted(devices))
     problems.push_back({.key = "resources.devices",
                         .message = fmt::format("[{}] does not ascend, and Ascend's runtime numbers devices upwards: ranks would not get theirs; write them in "
                                                "ascending order",

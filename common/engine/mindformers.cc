@@ -1,4 +1,4 @@
-// MindFormers' run_mindformer.py, r0.3 to master.
+// MindFormers' run_mindformer.py, r0.6 to master.
 //
 //   arguments    --config, --run_mode, --use_parallel where the command line has none of its own; --load_checkpoint, --resume_training and
 //                --auto_trans_ckpt on an attempt that resumes. --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8), and before that an
@@ -6,8 +6,8 @@
 //                output_dir. So both are given. Unknown pairs are split at '=': no value of ours may have one.
 //   output root  ${save.dir}: checkpoint/rank_N below it is the attempt's own
 //   directory    a working directory a rank: graph dumps, compile caches and relative logs of two ranks would overwrite each other
-//   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. DEVICE_ID is the physical device of the table, so nothing may renumber what is seen:
-//                ASCEND_RT_VISIBLE_DEVICES is not set
+//   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. HCCL compares the table's device_id with the physical number of the card that DEVICE_ID, a
+//                logical one, has opened; so nothing may renumber what is seen: ASCEND_RT_VISIBLE_DEVICES is not set
 //   msrun        MindSpore's dynamic cluster with muster in msrun's place: a scheduler beside rank 0, at MASTER's address and port, and MS_* for each worker.
 //                There MindSpore counts devices by local rank, so ASCEND_RT_VISIBLE_DEVICES is set and DEVICE_ID is not
 //   one rank     neither: --use_parallel False, and --device_id, because the configuration's own device 0 would count otherwise
@@ -111,6 +111,7 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
   const std::uint32_t first = request.nodes.front().rank_count;
   const bool told = first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) { return node.rank_count == first; });
   for (RankPlan& rank : plan.ranks) {
+    put_hccl_port(request, rank, kSource);
     put(rank.env, "RANK_ID", std::to_string(rank.rank), kSource);
     put(rank.env, "RANK_SIZE", world, kSource);
     put(rank.env, "LOCAL_DEFAULT_PATH", request.save_dir, kSource);

@@ -31,6 +31,14 @@ void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node)
   }
 }
 
+void add_setup(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
+  if (spec.runtime().setup().empty()) return;
+  v1::Setup& setup = *launch.mutable_setup();
+  *setup.mutable_commands() = spec.runtime().setup();
+  *setup.mutable_timeout() = spec.runtime().setup_timeout();
+  setup.set_cwd(spec.code().at().empty() ? "/" : spec.code().at());
+}
+
 void add_companions(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
   for (const CompanionPlan& companion : plan.companions) {
     if (companion.node != node) continue;
@@ -54,6 +62,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_dirs(launch, request, plan, node);
   add_files(launch, plan, node);
   add_companions(launch, plan, node);
+  add_setup(launch, spec);
   *launch.mutable_watching() = plan.watching;
   if (request.resuming()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();

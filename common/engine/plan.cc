@@ -221,8 +221,11 @@ class Planner {
     put(env, "MUSTER_RESUME_STEP", request_.resuming() ? std::to_string(request_.resume_step) : "", "muster");
     // The node's devices of this attempt, in order: the engine's local rank i then finds its own as number i.
     const std::string_view type = device_type(request_, node);
-    if (type == "nvidia") put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
-    if (type == "ascend") put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
+    if (type == "nvidia") {
+      put(env, "CUDA_VISIBLE_DEVICES", devices, "muster");
+      put_default(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", "muster");  // as nvidia-smi counts; CUDA's own order is the fastest first
+    }
+    if (is_ascend(type)) put(env, "ASCEND_RT_VISIBLE_DEVICES", devices, "muster");
   }
 
   void add_word(std::string key, std::string text) { command_.push_back({.text = std::move(text), .key = std::move(key)}); }

@@ -13,7 +13,7 @@ namespace muster::engine {
 namespace {
 
 constexpr std::size_t kPathBytesMax = 4095;  // PATH_MAX of the kernel, without its end
-constexpr std::size_t kNamed = 3;            // cards named in one message
+constexpr std::size_t kNamed = 3;            // cards or problems named in one message
 constexpr const char* kKey = "launch.launcher";
 
 // npu-smi's names. Those with a digit behind "910B" are the later chip; "910B" itself is one of the first.
@@ -25,12 +25,17 @@ std::optional<ranktable::Chip> chip_of(std::string_view model) {
   return std::nullopt;
 }
 
+std::optional<ranktable::Chip> chip_of(const NodeSlot& node) {
+  if (const auto chip = chip_of(node.device_model)) return chip;
+  return node.device_type.starts_with("ascend") ? ranktable::parse_chip(std::string_view(node.device_type).substr(6)) : std::nullopt;
+}
+
 // That of all nodes; nothing where they differ or one is not known.
 std::optional<ranktable::Chip> chip_of(const LaunchRequest& request) {
   std::optional<ranktable::Chip> chip;
   for (const NodeSlot& node : request.nodes) {
     if (node.rank_count == 0) continue;
-    const auto here = chip_of(node.device_model);
+    const auto here = chip_of(node);
     if (!here || (chip && *chip != *here)) return std::nullopt;
     chip = here;
   }
@@ -42,6 +47,12 @@ std::size_t servers(const LaunchRequest& request) {
 }
 
 const std::string& server_id(const NodeSlot& node) { return node.server_id.empty() ? node.address : node.server_id; }
+
+// The number that the card has on its host, which is HCCL's and hccn_tool's: in a container that sees cards 4-7 the others count from 0.
+std::uint32_t physical_id(const NodeSlot& node, std::uint32_t local) {
+  if (local < node.physical_ids.size()) return node.physical_ids[local];
+  return local < node.devices.size() ? node.devices[local] : local;
+}
 
 std::string at(const std::vector<std::string>& texts, std::size_t index) { return index < texts.size() ? texts[index] : std::string(); }
 
@@ -55,9 +66,8 @@ ranktable::RankTable table_of(const LaunchRequest& request) {
     ranktable::Server server{.server_id = server_id(node), .super_pod_id = node.super_pod_id, .host_nic_ip = std::string(ranktable::kReserved)};
     if (request.imagined) server.server_id = fmt::format("{}-{}", i, std::string(45, 'a'));
     for (std::uint32_t local = 0; local < node.rank_count; ++local) {
-      ranktable::Device device{.device_id = local < node.devices.size() ? node.devices[local] : local,
-                               .device_ip = at(node.device_ips, local),
-                               .super_device_id = at(node.super_device_ids, local)};
+      ranktable::Device device{
+          .device_id = physical_id(node, local), .device_ip = at(node.device_ips, local), .super_device_id = at(node.super_device_ids, local)};
       if (request.imagined && device.device_ip.empty())
         device.device_ip = fmt::format("100.{}.{}.{}", made_up / 65536 % 256, made_up / 256 % 256, made_up % 256);
       ++made_up;
@@ -85,7 +95,7 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
     for (std::uint32_t local = 0; local < node.rank_count; ++local) {
       if (!at(node.device_ips, local).empty()) continue;
       const std::uint32_t device = local < node.devices.size() ? node.devices[local] : local;
-      if (missing++ == 0) first = device;
+      if (missing++ == 0) first = physical_id(node, local);
       if (named.size() < kNamed) named.push_back(fmt::format("device {} of node '{}'", device, node.name));
     }
   }
@@ -99,6 +109,61 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
   return false;
 }
 
+// "N]" at `at`, which is moved behind it. Nothing: it is something else.
+std::optional<std::size_t> take_index(std::string_view text, std::size_t& at) {
+  const std::size_t end = text.find(']', at);
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto number = ranktable::parse_number(text.substr(at, end - at));
+  if (number) at = end + 1;
+  return number;
+}
+
+// The check knows places in a file that nobody has seen yet, people know nodes and cards: "server_list[1].device[0]" becomes "node 'n2' device 0".
+std::string with_names(std::string_view text, const std::vector<const NodeSlot*>& nodes) {
+  constexpr std::string_view kServer = "server_list[", kDevice = ".device[";
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t found = std::min(text.find(kServer), text.size());
+    out += text.substr(0, found);
+    text.remove_prefix(found);
+    if (text.empty()) break;
+    std::size_t at = kServer.size();
+    const auto server = take_index(text, at);
+    if (!server || *server >= nodes.size()) {
+      out += kServer;
+      text.remove_prefix(kServer.size());
+      continue;
+    }
+    const NodeSlot& node = *nodes[*server];
+    out += fmt::format("node '{}'", node.name);
+    text.remove_prefix(at);
+    at = kDevice.size();
+    if (const auto device = text.starts_with(kDevice) ? take_index(text, at) : std::nullopt) {
+      out += fmt::format(" device {}", *device < node.devices.size() ? node.devices[*device] : static_cast<std::uint32_t>(*device));
+      text.remove_prefix(at);
+    }
+    if (text.starts_with('.')) {
+      out += ", ";
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+// One sentence of the first few.
+std::string refusal(const ranktable::Findings& found, const LaunchRequest& request) {
+  std::vector<const NodeSlot*> nodes;
+  for (const NodeSlot& node : request.nodes)
+    if (node.rank_count > 0) nodes.push_back(&node);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(found.problems.size(), kNamed); ++i) {
+    const ranktable::Finding& one = found.problems[i];
+    text += fmt::format("{}{}{}{}", i == 0 ? "" : "; ", with_names(one.where, nodes), one.where.empty() ? "" : ": ", with_names(one.message, nodes));
+  }
+  if (const std::size_t all = found.problems.size() + found.left_out; all > kNamed) text += fmt::format("; and {} more", all - kNamed);
+  return text;
+}
+
 std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, Problems& problems) {
   if (request.world_size() > ranktable::kRanksMax) {
     problems.push_back(
@@ -110,8 +175,7 @@ std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, P
   if (!request.imagined) {
     if (!addresses_are_known(request, table, problems)) return nullptr;
     if (const auto found = ranktable::check(table, chip_of(request)); !found.problems.empty()) {
-      problems.push_back(
-          {.key = kKey, .message = fmt::format("HCCL would refuse the rank table of this placement: {}", to_text(found.problems, found.left_out))});
+      problems.push_back({.key = kKey, .message = fmt::format("HCCL would refuse the rank table of this placement: {}", refusal(found, request))});
       return nullptr;
     }
   }
@@ -136,6 +200,15 @@ std::string rank_table_path(const LaunchRequest& request, std::size_t node, std:
   return fmt::format("{}/ranktables/attempt-{}/node-{}/{}", request.out_dir, request.attempt, node, name);
 }
 
+Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request) {
+  if (!has_rank_table(request)) return nullptr;
+  Problems problems;
+  auto table = make(request, problems);
+  if (table != nullptr) return table;
+  const KeyedProblem& first = problems.front();
+  return fail(ErrorCode::InvalidArgument, fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(), request.attempt, first.key, first.message));
+}
+
 void plan_rank_table(Launching& launching) {
   const LaunchRequest& request = launching.request;
   LaunchPlan& plan = launching.plan;
@@ -153,7 +226,7 @@ void plan_rank_table(Launching& launching) {
       launching.problems.push_back({.key = "output_dir", .message = fmt::format("the rank table would be '{}': {}; choose another output_dir", path, wrong)});
       return;
     }
-    plan.files.push_back({.node = node, .path = std::move(path), .content = bytes, .sha256 = plan.table->hash});
+    plan.files.push_back({.node = node, .path = std::move(path), .content = bytes, .sha256 = plan.table->hash, .source = "rank table"});
   }
 }
 

@@ -63,15 +63,15 @@ void put_torchrun(Launching& launching, const char* source) {
     put(env, "TORCHELASTIC_RUN_ID", request.job_id, source);
     // Never "True": there is no agent that hosts a store, so rank 0 must start it; with "True" every rank waits as a client for ever.
     put(env, "TORCHELASTIC_USE_AGENT_STORE", "False", source);
-    if (device_type(request, node) == "ascend") put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
+    if (is_ascend(device_type(request, node))) put(env, "TORCH_NPU_ELASTIC_USE_AGENT_STORE", "False", source);
     // Both names, for old and new releases; not beside one that the spec sets, whose value the other would overrule.
     if (!env.contains("TORCH_NCCL_ASYNC_ERROR_HANDLING") && !env.contains("NCCL_ASYNC_ERROR_HANDLING")) {
       put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", source);
       put(env, "NCCL_ASYNC_ERROR_HANDLING", "1", source);
     }
     if (node.rank_count > 1) put_default(env, "OMP_NUM_THREADS", "1", source);
-    put_hccl_address(request, rank, source);
-    put_gloo_interface(request, rank, source);
+    put_host_network(request, rank, source);
+    put_hccl_port(request, rank, source);
   }
 }
 

@@ -15,11 +15,14 @@
 #include "common/spec/parse.h"
 #include "common/spec/strings.h"
 #include "common/spec/values.h"
+#include "common/spec/yaml_tree.h"
 
 namespace muster::spec {
 namespace {
 
 constexpr std::size_t kEnvCountMax = 4096, kLabelCountMax = 64;
+constexpr std::size_t kSetupBytesMax = 64 * 1024;  // one argument of the shell that reads it, with room for what is put around it
+constexpr std::size_t kInterfaceNameMax = 15;      // IFNAMSIZ without its end
 constexpr std::uint64_t kDevicesMost = 1U << 20U;  // of a job
 
 bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
@@ -41,6 +44,8 @@ bool variable_name(std::string_view text) {
   const auto first = [](char c) { return (alnum(c) && !(c >= '0' && c <= '9')) || c == '_'; };
   return !text.empty() && text.size() <= 256 && first(text.front()) && std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
 }
+// Less than the kernel takes: NCCL and HCCL read lists and signs out of the rest.
+bool interface_name(std::string_view text) { return text.size() <= kInterfaceNameMax && node_name(text); }
 bool printable(std::string_view text) {
   return std::ranges::none_of(text, [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
 }
@@ -70,9 +75,11 @@ class Completer {
   }
 
  private:
+  // At most kProblemsMax: each is compared with those before it, and a spec of the API may hold a problem in every word.
   void problem(std::string key, std::string message) {
+    if (problems_.size() >= kProblemsMax) return;
     const bool known = std::ranges::any_of(problems_, [&](const Problem& earlier) { return earlier.key == key; });
-    if (!known) problems_.push_back({.key = std::move(key), .message = std::move(message)});
+    if (!known) problems_.push_back({.key = std::move(key), .message = readable(message)});
   }
 
   static std::string accepted(std::string_view key) { return std::string(find_key(key)->accepted); }
@@ -157,6 +164,7 @@ class Completer {
     v1::RuntimeSpec& runtime = *spec_.mutable_runtime();
     if (runtime.python().empty()) runtime.set_python("auto");
     environment("runtime.env", runtime.env());
+    setup(runtime);
     if (runtime.user().empty()) runtime.set_user("submitter");
     if (runtime.user() != "submitter")
       problem("runtime.user", fmt::format("'{}' is not accepted: another user is not in this release ({})", shown(runtime.user()), accepted("runtime.user")));
@@ -166,6 +174,22 @@ class Completer {
     }
     if (runtime.limits().nofile() > 1'048'576)
       problem("runtime.limits.nofile", fmt::format("{} is out of range ({})", runtime.limits().nofile(), accepted("runtime.limits.nofile")));
+  }
+
+  void setup(v1::RuntimeSpec& runtime) {
+    std::size_t bytes = 0;
+    for (int i = 0; i < runtime.setup_size(); ++i) {
+      const std::string& text = runtime.setup(i);
+      bytes += text.size() + 1;
+      if (text.find_first_not_of(" \t\n") == std::string::npos) problem(fmt::format("runtime.setup[{}]", i), "is empty: a command for a shell");
+    }
+    if (bytes > kSetupBytesMax) problem("runtime.setup", fmt::format("has {} bytes, at most {}; put it into a script and call that", bytes, kSetupBytesMax));
+    if (runtime.setup().empty()) {
+      if (runtime.has_setup_timeout()) problem("runtime.setup.run", fmt::format("is missing, and there is a time for it ({})", accepted("runtime.setup.run")));
+      return;
+    }
+    if (!runtime.has_setup_timeout()) runtime.mutable_setup_timeout()->set_seconds(std::chrono::seconds(std::chrono::minutes(30)).count());
+    bound("runtime.setup.timeout", runtime.setup_timeout(), std::chrono::seconds(1), std::chrono::hours(24));
   }
 
   void launch() {
@@ -228,15 +252,15 @@ class Completer {
         resources.nodes() <= 65536 && resources.devices() <= 1024 && all > kDevicesMost)
       problem("resources.nodes", fmt::format("with {} devices each these are {} devices, at most {} a job", all / resources.nodes(), all, kDevicesMost));
     if (resources.type().empty()) resources.set_type("auto");
-    if (constexpr auto kTypes = std::to_array<std::string_view>({"auto", "cpu", "ascend", "nvidia"});
+    if (constexpr auto kTypes = std::to_array<std::string_view>({"auto", "cpu", "ascend", "ascend910", "ascend910b", "ascend910_93", "nvidia"});
         std::ranges::find(kTypes, resources.type()) == kTypes.end())
       problem("resources.type", fmt::format("'{}' is not accepted ({})", shown(resources.type()), accepted("resources.type")));
     hosts(resources);
     labels("resources.select", resources.select());
     if (spec_.network().interface().empty()) spec_.mutable_network()->set_interface("auto");
-    if (spec_.network().interface() != "auto")
-      problem("network.interface", fmt::format("'{}' is not accepted: a choice of interface is not in this release ({})", shown(spec_.network().interface()),
-                                               accepted("network.interface")));
+    if (!interface_name(spec_.network().interface()))
+      problem("network.interface", fmt::format("'{}' is not an interface's name: letters, digits, . _ -, at most {} characters ({})",
+                                               shown(spec_.network().interface()), kInterfaceNameMax, accepted("network.interface")));
     if (spec_.network().master_port() > 65535)
       problem("network.master_port", fmt::format("{} is out of range (0 = auto, 1..65535)", spec_.network().master_port()));
   }

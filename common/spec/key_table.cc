@@ -26,7 +26,9 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"runtime", Section, "", "", "", "what the ranks run in"},
     {"runtime.image", Later, "null", "", "", "container image"},
     {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: python3 on the rank's PATH, else /usr/bin/python3"},
-    {"runtime.setup", Later, "[]", "", "", "commands before the start"},
+    {"runtime.setup", Special, "[]", "text | list of texts | {run: , timeout: }", "", "shell commands, once on every node before its ranks, which inherit the shell's environment"},
+    {"runtime.setup.run", Special, "[]", "text | list of texts", "", "the commands, one after another; the first that fails ends the start"},
+    {"runtime.setup.timeout", Duration, "30m", "a duration, 1s..24h", "", "how long they may take on a node, all together"},
     {"runtime.requirements", Later, "auto", "", "", "Python packages to install at the start"},
     {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in"},
     {"runtime.mounts", Later, "[]", "", "", "directories of the node inside the container"},
@@ -52,7 +54,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resources", Section, "", "", "", "nodes and devices"},
     {"resources.nodes", Number, "1", "1..65536", "", "how many nodes", 1, 65536},
     {"resources.devices", Special, "8", "1..1024 | \"[4,8)\" | [0,2]", "", "devices of every node: how many, or which (1 with launch.per: once)"},
-    {"resources.type", Choice, "auto", "auto | cpu | ascend | nvidia", "", "kind of device; auto: what the nodes have"},
+    {"resources.type", Choice, "auto", "auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia", "", "kind of device; auto: what the nodes have; ascend: any of these, all of one kind"},
     {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any"},
     {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels"},
     {"resources.rank_table", Later, "null", "", "", "a rank table of one's own"},
@@ -60,7 +62,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
 
     {"network", Section, "", "", "", "how ranks reach each other"},
-    {"network.interface", Text, "auto", "auto", "", "network interface of the training traffic; auto: the one of the node's address"},
+    {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one of the node's address"},
     {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range"},
 
     {"inputs", Later, "{}", "", "", "data brought to the nodes before the start"},

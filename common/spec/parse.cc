@@ -7,14 +7,25 @@
 #include <algorithm>
 
 #include "common/spec/read_spec.h"
+#include "common/spec/values.h"
 
 namespace muster::spec {
+namespace {
+
+Parsed finished(Parsed result) {
+  std::ranges::stable_sort(result.problems, {}, [](const Problem& problem) { return std::pair(problem.line, problem.column); });
+  if (result.problems.size() > kProblemsMax) result.problems.resize(kProblemsMax);
+  for (Problem& problem : result.problems) problem.message = readable(problem.message);
+  return result;
+}
+
+}  // namespace
 
 Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   Parsed result;
   Tree tree = read_tree(text, true);
   result.problems = std::move(tree.problems);
-  if (tree.root.kind == Node::Kind::Null && !result.problems.empty()) return result;  // nothing behind a syntax error is worth a guess
+  if (tree.root.kind == Node::Kind::Null && !result.problems.empty()) return finished(std::move(result));  // nothing behind a syntax error is worth a guess
   apply_overrides(tree.root, options, result.problems);
 
   SpecReader reader(options, result.spec);
@@ -25,9 +36,7 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
       if (!reader.spoiled(problem.key)) result.problems.push_back(reader.placed(std::move(problem)));
   }
   std::ranges::move(reader.problems(), std::back_inserter(result.problems));
-  std::ranges::stable_sort(result.problems, {}, [](const Problem& problem) { return std::pair(problem.line, problem.column); });
-  if (result.problems.size() > kProblemsMax) result.problems.resize(kProblemsMax);
-  return result;
+  return finished(std::move(result));
 }
 
 std::string format(std::span<const Problem> problems, std::string_view file) {

@@ -64,6 +64,7 @@ const std::map<std::string_view, SetNumber>& number_setters() {
 using SetDuration = void (*)(v1::JobSpec&, Duration);
 const std::map<std::string_view, SetDuration>& duration_setters() {
   static const std::map<std::string_view, SetDuration> setters = {
+      {"runtime.setup.timeout", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_runtime()->mutable_setup_timeout(), value); }},
       {"recovery.window", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_window(), value); }},
       {"recovery.orphan_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_orphan_grace(), value); }},
       {"recovery.stop_grace", [](v1::JobSpec& spec, Duration value) { set_duration(*spec.mutable_recovery()->mutable_stop_grace(), value); }},

@@ -51,6 +51,8 @@ class SpecReader {
   std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
   void code_from(const Node& node, const KeyRow& row);
   void code_at(const Node& node, const KeyRow& row);
+  void setup(const Node& node, const KeyRow& row);
+  void setup_run(const Node& node, const KeyRow& row);
   void nofile(const Node& node, const KeyRow& row);
   void memlock(const Node& node, const KeyRow& row);
   void launch_run(const Node& node, const KeyRow& row);

@@ -14,6 +14,8 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
   static const std::map<std::string_view, Special> table = {
       {"code.from", &SpecReader::code_from},
       {"code.at", &SpecReader::code_at},
+      {"runtime.setup", &SpecReader::setup},
+      {"runtime.setup.run", &SpecReader::setup_run},
       {"runtime.limits.nofile", &SpecReader::nofile},
       {"runtime.limits.memlock", &SpecReader::memlock},
       {"launch.run", &SpecReader::launch_run},
@@ -122,6 +124,34 @@ void SpecReader::code_at(const Node& node, const KeyRow& row) {
   if (!spec_.code().at().empty() && spec_.code().at() != here)
     return problem(node, "code.at", "code.from says already where the code is; leave one of the two out");
   spec_.mutable_code()->set_at(*value);
+}
+
+void SpecReader::setup(const Node& node, const KeyRow& row) {
+  if (node.kind == Node::Kind::Map)
+    section(node, "runtime.setup");
+  else
+    setup_run(node, row);
+}
+
+// Whole texts, for a shell to read: nothing is split here.
+void SpecReader::setup_run(const Node& node, const KeyRow& row) {
+  const std::string key(row.key);
+  const auto add = [&](const Node& at) {
+    v1::RuntimeSpec& runtime = *spec_.mutable_runtime();
+    for (const char* name : {"runtime.setup", "runtime.setup.run"}) places_[fmt::format("{}[{}]", name, runtime.setup_size())] = {at.line, at.column};
+    runtime.add_setup(at.text);
+  };
+  if (node.kind == Node::Kind::Null) return;
+  if (node.kind == Node::Kind::Scalar) return add(node);
+  if (node.kind != Node::Kind::List) return problem(node, key, fmt::format("must not be a map ({})", row.accepted));
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const Node& item = node.items[i];
+    if (item.bad) continue;
+    if (item.kind == Node::Kind::Scalar)
+      add(item);
+    else
+      item_problem(item, fmt::format("{}[{}]", key, i), "must be one text");
+  }
 }
 
 void SpecReader::nofile(const Node& node, const KeyRow& row) {

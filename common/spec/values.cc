@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "common/base/utf8.h"
+
 namespace muster::spec {
 namespace {
 
@@ -161,6 +163,19 @@ std::string shown(std::string_view text) {
   while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80) result.pop_back();  // no half character
   if (!result.empty() && static_cast<unsigned char>(result.back()) >= 0xC0) result.pop_back();
   return result + "...";
+}
+
+std::string readable(std::string_view message) {
+  std::string result;
+  while (!message.empty()) {
+    const std::size_t sound = utf8_prefix(message);
+    for (const char c : message.substr(0, sound)) result.push_back((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f ? '?' : c);
+    message.remove_prefix(sound);
+    if (message.empty()) break;
+    result.push_back('?');
+    message.remove_prefix(1);
+  }
+  return result;
 }
 
 }  // namespace muster::spec

@@ -28,4 +28,7 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text);
 // For messages: at most 60 bytes of it, control characters as '?'.
 std::string shown(std::string_view text);
 
+// A message as it may be sent and printed: control characters but line ends, and what is not UTF-8, as '?'. Messages quote what a spec holds, whole or cut.
+std::string readable(std::string_view message);
+
 }  // namespace muster::spec

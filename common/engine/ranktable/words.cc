@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "common/base/utf8.h"
 #include "common/engine/ranktable/rank_table.h"
 
 namespace muster::ranktable {
@@ -24,7 +25,15 @@ std::string shown(std::string_view text) {
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     text = text.substr(0, end);
   }
-  std::string out(text);
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t sound = utf8_prefix(text);
+    out.append(text.substr(0, sound));
+    text.remove_prefix(sound);
+    if (text.empty()) break;
+    out += '?';
+    text.remove_prefix(1);
+  }
   std::ranges::replace_if(out, control, '?');
   return cut ? out + "..." : out;
 }

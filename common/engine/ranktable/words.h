@@ -9,7 +9,7 @@
 
 namespace muster::ranktable {
 
-// For messages: at most 60 bytes, whole characters, control characters as '?'.
+// For messages: at most 60 bytes, whole characters; control characters and what is not UTF-8 as '?'.
 std::string shown(std::string_view text);
 // Blanks and line ends off both ends.
 std::string_view trimmed(std::string_view text);
