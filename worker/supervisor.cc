@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "common/process/identity.h"
 #include "worker/limits.h"
@@ -31,6 +32,9 @@ sigset_t watched_signals() {
   return set;
 }
 
+int code_of(const siginfo_t& ended) { return ended.si_code == CLD_EXITED ? ended.si_status : -1; }
+int signal_of(const siginfo_t& ended) { return ended.si_code == CLD_EXITED ? 0 : ended.si_status; }
+
 }  // namespace
 
 void block_signals() {
@@ -47,7 +51,12 @@ Result<void> Supervisor::run() {
   if (take_launch()) {
     limits_ = apply_limits(launch_, complaints_);
     join_cgroup();
-    start_ranks();
+    events_.reserve(static_cast<std::size_t>(launch_.ranks_size() + launch_.companions_size() + 1));
+    if (launch_.has_setup()) {
+      start_setup();
+    } else {
+      start_all();
+    }
   }
   loop();
   return {};
@@ -70,98 +79,6 @@ Result<void> Supervisor::open_descriptors() {
   return watch(timer_.get());
 }
 
-bool Supervisor::take_launch() {
-  auto launch = rundir::read_launch(run_);
-  if (!launch) {
-    refuse(0, 0, launch.error().message);
-  } else if (!*launch) {
-    refuse(0, ENOENT, "reading '" + run_.launch().string() + "': it is not there");
-  } else if ((*launch)->boot_id() != boot_.str()) {
-    refuse(
-        0, 0,
-        "starting attempt " + std::to_string((*launch)->attempt()) + ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() + "'");
-  } else if ((*launch)->ranks_size() == 0 || (*launch)->cookie().empty()) {
-    refuse(0, EINVAL, "starting attempt " + std::to_string((*launch)->attempt()) + ": its launch record has no ranks or no cookie");
-  } else {
-    launch_ = std::move(**launch);
-    if (lease_allows()) return true;
-    stop(StopRequested::WHY_ORPHANED, true);
-  }
-  return false;
-}
-
-// Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this one.
-bool Supervisor::lease_allows() {
-  const auto lease = rundir::read_lease(run_);
-  if (!lease) {
-    complaints_.say(lease.error().message);
-    return false;
-  }
-  if (!*lease) {
-    complaints_.say("reading '" + run_.lease().string() + "': it is not there; the agent removed it or never made it");
-    return false;
-  }
-  const auto until = rundir::lease_end(**lease, boot_);
-  if (!until || *until <= clock_.now().boot) return false;
-  lease_until_ = *until;
-  return true;
-}
-
-void Supervisor::join_cgroup() {
-  if (launch_.cgroup().empty()) return;
-  auto cgroup = process::Cgroup::make(launch_.cgroup());
-  if (!cgroup) {
-    complaints_.say(cgroup.error().message + "; going on without it: what ranks leave behind is found by its environment");
-    return;
-  }
-  cgroup_.emplace(std::move(*cgroup));
-  oom_kills_ = cgroup_->oom_kills();
-}
-
-void Supervisor::start_ranks() {
-  events_.reserve(static_cast<std::size_t>(launch_.ranks_size()));
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return refuse(launch_.ranks(0).rank(), errno, fail_errno("making a pipe", errno).error().message);
-  reports_.reset(pipe[0]);
-  const io::UniqueFd write_end(pipe[1]);
-  ::fcntl(reports_.get(), F_SETFL, O_NONBLOCK);
-
-  const StartContext context{.launch = &launch_,
-                             .cookie = std::string(rundir::kCookieVariable) + "=" + launch_.cookie(),
-                             .worker = ::getpid(),
-                             .null_fd = null_.get(),
-                             .report_fd = write_end.get(),
-                             .nofile = limits_.nofile,
-                             .cgroup_dir_fd = cgroup_ ? cgroup_->dir_fd() : -1,
-                             .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
-  std::optional<std::pair<std::uint32_t, Error>> failure;
-  for (int index = 0; index < launch_.ranks_size() && !failure; ++index) {
-    const auto number = launch_.ranks(index).rank();
-    auto pid = start_rank(context, static_cast<std::uint32_t>(index));
-    if (!pid) {
-      failure.emplace(number, std::move(pid.error()));
-      continue;
-    }
-    ranks_.emplace(*pid, Rank{.number = number});
-    ++running_;
-  }
-  for (const auto& [pid, rank] : ranks_) {
-    auto& started = *events_.add().mutable_rank_started();
-    started.set_rank(rank.number);
-    started.set_pid(static_cast<std::uint64_t>(pid));
-    // An unreaped child's stat can always be read.
-    if (const auto identity = process::identify(pid)) started.set_start_time(identity->start_time);
-  }
-  flush();
-  if (auto watched = watch(reports_.get()); !watched) complaints_.say(watched.error().message);
-  if (failure) refuse(failure->first, EAGAIN, failure->second.message);
-  if (cgroup_ && cgroup_->gone()) {
-    complaints_.say("starting in cgroup '" + launch_.cgroup() +
-                    "': it was removed meanwhile; going on without it: what ranks leave behind is found by its environment");
-    cgroup_.reset();
-  }
-}
-
 void Supervisor::loop() {
   advance();
   for (;;) {
@@ -181,26 +98,11 @@ void Supervisor::loop() {
       }
     }
     if (reports_) read_reports();
-    reap();  // before the stop: an exit that is already there is not the stop's doing
+    reap();  // before a stop: an exit that is already there is not the stop's doing
+    if (std::exchange(companion_failed_, false) && ranks_running_ > 0) stop(StopRequested::WHY_COMPANION_FAILED, false);
     if (stop_asked) stop(StopRequested::WHY_ASKED, false);
     on_time();
     advance();
-  }
-}
-
-void Supervisor::read_reports() {
-  for (;;) {
-    StartReport report;
-    const ssize_t count = ::read(reports_.get(), &report, sizeof report);
-    if (count == static_cast<ssize_t>(sizeof report)) {
-      refuse(launch_.ranks(static_cast<int>(report.index)).rank(), report.error, describe(report, launch_));
-      continue;
-    }
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    // The end: nobody stands between fork and exec any more.
-    reports_.reset();
-    if (!start_failed_) events_.add().mutable_started();
-    return;
   }
 }
 
@@ -214,41 +116,58 @@ void Supervisor::reap() {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     if (reports_) read_reports();  // a failed start was told before the exit that it led to: it is recorded before it, too
-    const auto rank = ranks_.find(info.si_pid);
-    if (rank != ranks_.end() && rank->second.running) exited(info.si_pid, rank->second);
+    const auto found = processes_.find(info.si_pid);
+    const bool ours = found != processes_.end();
+    const ProcessOf process = ours ? found->second : ProcessOf{};
+    if (ours) {
+      processes_.erase(found);
+      exited(info.si_pid, process, info);
+    }
     siginfo_t reaped{};
-    ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);
-    if (rank != ranks_.end() && !rank->second.running) ranks_.erase(rank);  // the number may be anybody's from here on
+    ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);  // the number may be anybody's from here on
+    if (ours && process.kind == ProcessKind::Setup) setup_ended(code_of(info), signal_of(info));
   }
 }
 
-void Supervisor::exited(pid_t pid, Rank& rank) {
+void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& info) {
   ::kill(-pid, SIGKILL);
-  siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
-  auto& exited = *events_.add().mutable_exited();
-  exited.set_rank(rank.number);
-  exited.set_code(info.si_code == CLD_EXITED ? info.si_status : -1);
-  exited.set_signal(info.si_code == CLD_EXITED ? 0 : info.si_status);
-  exited.set_stop_requested(phase_ != Phase::Running);
-  if (cgroup_) {
-    const auto oom_kills = cgroup_->oom_kills();
-    exited.set_oom(exited.signal() == SIGKILL && oom_kills > oom_kills_);
-    if (exited.oom()) ++oom_kills_;
+  const int code = code_of(info), signal = signal_of(info);
+  const auto index = static_cast<int>(process.index);
+  switch (process.kind) {
+    case ProcessKind::Rank: return rank_exited(launch_.ranks(index).rank(), code, signal);
+    case ProcessKind::Companion: return companion_exited(launch_.companions(index).name(), code, signal);
+    case ProcessKind::Setup: return;  // when it is reaped: what follows it is started then
   }
-  rank.running = false;
-  --running_;
 }
 
-void Supervisor::refuse(std::uint32_t rank, int error, std::string text) {
-  if (!start_failed_) {  // the first one speaks for the start
-    auto& failed = *events_.add().mutable_start_failed();
-    failed.set_rank(rank);
-    failed.set_error(error);
-    failed.set_text(std::move(text));
-  }
-  start_failed_ = true;
-  stop(StopRequested::WHY_START_FAILED, true);
+void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
+  auto& exited = *events_.add().mutable_exited();
+  exited.set_rank(rank);
+  exited.set_code(code);
+  exited.set_signal(signal);
+  exited.set_stop_requested(phase_ != Phase::Running);
+  exited.set_oom(oom_killed(signal));
+  --ranks_running_;
+}
+
+// What ended before it may lie unreaped yet: its ranks are stopped when all that is there is recorded.
+void Supervisor::companion_exited(const std::string& name, int code, int signal) {
+  auto& exited = *events_.add().mutable_companion_exited();
+  exited.set_name(name);
+  exited.set_code(code);
+  exited.set_signal(signal);
+  exited.set_stop_requested(phase_ != Phase::Running);
+  (void)oom_killed(signal);
+  if (phase_ == Phase::Running && (code != 0 || signal != 0)) companion_failed_ = true;
+}
+
+// Counts it: the next one that is killed is not the kernel's doing for that.
+bool Supervisor::oom_killed(int signal) {
+  if (!cgroup_) return false;
+  const auto oom_kills = cgroup_->oom_kills();
+  const bool killed = signal == SIGKILL && oom_kills > oom_kills_;
+  if (killed) ++oom_kills_;
+  return killed;
 }
 
 void Supervisor::stop(StopRequested::Why why, bool at_once) {
@@ -257,38 +176,44 @@ void Supervisor::stop(StopRequested::Why why, bool at_once) {
   events_.add().mutable_stop_requested()->set_why(why);
   flush();  // before the signals; when the disk is full the order in the queue keeps the promise
   if (at_once || launch_.stop_grace_ms() <= 0) {
-    signal_ranks(SIGKILL);
+    signal_all(SIGKILL);
     return;
   }
-  signal_ranks(SIGTERM);
-  signal_ranks(SIGCONT);  // a stopped rank gets its chance, too
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);  // a stopped rank gets its chance, too
   kill_at_ = clock_.now().boot + std::chrono::milliseconds(launch_.stop_grace_ms());
 }
 
-void Supervisor::signal_ranks(int number) {
-  for (const auto& [pid, rank] : ranks_) {
+void Supervisor::signal_all(int number) {
+  for (const auto& [pid, process] : processes_) {
     // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the number is its own.
-    if (rank.running && ::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
+    if (::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
   }
 }
 
 void Supervisor::on_time() {
   const auto now = clock_.now().boot;
   if (phase_ == Phase::Running && now >= lease_until_ && !lease_allows()) stop(StopRequested::WHY_ORPHANED, false);
+  if (phase_ == Phase::Running && setup_by_ && now >= *setup_by_) {
+    setup_by_.reset();
+    setup_timed_out_ = true;
+    signal_all(SIGKILL);
+  }
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
-    signal_ranks(SIGKILL);
+    signal_all(SIGKILL);
   }
   if (retry_at_ && now >= *retry_at_) retry_at_.reset();
   if (resweep_at_ && now >= *resweep_at_) resweep_at_.reset();
 }
 
 void Supervisor::advance() {
-  if (phase_ == Phase::Swept || running_ > 0) return;
+  if (phase_ == Phase::Swept) return;
+  if (!processes_.empty()) return;
   if (reports_) read_reports();  // its end may have come together with the last exit
   if (phase_ != Phase::Sweeping) {
     phase_ = Phase::Sweeping;
-    kill_at_.reset();
+    for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
     auto leftovers = own ? Leftovers::start(launch_.cookie(), cgroup_ ? &*cgroup_ : nullptr, own->start_time) : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
@@ -332,7 +257,10 @@ void Supervisor::arm_timer() {
   const auto consider = [&next](std::optional<BootTime> time) {
     if (time && (!next || *time < *next)) next = time;
   };
-  if (phase_ == Phase::Running) consider(lease_until_);
+  if (phase_ == Phase::Running) {
+    consider(lease_until_);
+    consider(setup_by_);
+  }
   consider(kill_at_);
   consider(retry_at_);
   consider(resweep_at_);

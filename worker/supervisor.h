@@ -1,22 +1,26 @@
-// The worker: parent of an attempt's ranks on one node. One thread, one epoll; owns the ranks, the events file and the claim.
+// The worker: parent of an attempt's processes on one node. One thread, one epoll; owns them, the events file and the claim.
 //
-//   claim ──> fork all ──> RankStarted.. ──(last exec)──> Started        Exited.. as they come (one may come before Started)
-//               │                                                          │ all ranks exited
-//               └──exec failed──> StartFailed ──┐                          v
-//   SIGTERM, lease past or gone ────────────────┴─> StopRequested ──> SIGTERM, grace, SIGKILL ──> sweep ──> Swept, end
+//   claim ──> setup, if there is one ──> fork companions, ranks ──> ..Started ──(last exec)──> Started      Exited.. as they come (one may come before Started)
+//               │                            │                                                                 │ all of them have ended
+//               └─bad end, late──────────────┴──exec failed──> StartFailed ──┐                                 v
+//   SIGTERM, lease past or gone, a companion's bad end ──────────────────────┴─> StopRequested ──> SIGTERM, grace, SIGKILL ──> sweep ──> Swept, end
 //
 // Promises:
 //   - StopRequested is written before the first signal is sent, and an exit that was there before the stop is recorded before it.
-//   - A rank's process group is killed before its leader is reaped: nobody can have the group's number in between.
+//   - A process group is killed before its leader is reaped: nobody can have the group's number in between.
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and whoever finds that sweeps.
-//   - One rank's end stops no other: to stop is the controller's decision.
+//   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end stops the ranks: they cannot do without it. A companion
+//     outlives the ranks of its node for those of others, until it ends by itself or is asked to stop.
 //   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
 // Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
 #pragma once
 
+#include <signal.h>
+
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -27,7 +31,7 @@
 #include "worker/event_queue.h"
 #include "worker/leftovers.h"
 #include "worker/limits.h"
-#include "worker/rank_start.h"
+#include "worker/process_start.h"
 
 namespace muster::worker {
 
@@ -44,25 +48,32 @@ class Supervisor {
 
  private:
   enum class Phase { Running, Stopping, Sweeping, Swept };
-  struct Rank {
-    std::uint32_t number = 0;
-    bool running = true;
-  };
 
   Result<void> open_descriptors();
   Result<void> watch(int fd);
   bool take_launch();  // false: nothing will run, the reason is in the events
   bool lease_allows();
   void join_cgroup();
-  void start_ranks();
-  void loop();
+  io::UniqueFd open_reports();
+  [[nodiscard]] StartContext start_context(int report_fd) const;
+  void start(const std::vector<ProcessOf>& wanted);
+  void tell_started(pid_t pid, const ProcessOf& process);
+  [[nodiscard]] Duration setup_time() const;
+  void start_setup();
+  void setup_ended(int code, int signal);
+  void start_all();
   void read_reports();
+  void refuse(std::uint32_t rank, int error, std::string text);
+
+  void loop();
   void read_signals(bool& stop_asked);
   void reap();
-  void exited(pid_t pid, Rank& rank);
-  void refuse(std::uint32_t rank, int error, std::string text);
+  void exited(pid_t pid, const ProcessOf& process, const siginfo_t& info);
+  void rank_exited(std::uint32_t rank, int code, int signal);
+  void companion_exited(const std::string& name, int code, int signal);
+  bool oom_killed(int signal);
   void stop(rundir::v1::StopRequested::Why why, bool at_once);
-  void signal_ranks(int number);
+  void signal_all(int number);
   void on_time();
   void advance();
   void sweep();
@@ -87,10 +98,15 @@ class Supervisor {
 
   Phase phase_ = Phase::Running;
   bool start_failed_ = false;
-  std::map<pid_t, Rank> ranks_;  // by pid of the leader, which is its group's number
-  std::size_t running_ = 0;
+  bool setting_up_ = false;  // the setup runs
+  bool setup_timed_out_ = false;
+  bool companion_failed_ = false;         // in this round of reaping
+  std::map<pid_t, ProcessOf> processes_;  // that run, by pid of the leader, which is its group's number
+  std::size_t ranks_running_ = 0;         // of them
+  std::vector<std::string> inherited_;    // of the setup
   std::uint64_t oom_kills_ = 0;
   BootTime lease_until_{};
+  std::optional<BootTime> setup_by_;    // it is too late then
   std::optional<BootTime> kill_at_;     // end of the stop's grace
   std::optional<BootTime> retry_at_;    // events wait for room on the disk
   std::optional<BootTime> resweep_at_;  // a sweep met an error

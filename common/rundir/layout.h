@@ -8,12 +8,16 @@
 //         launch          agent, before the spawn, by rename: what to run. Never changed.
 //         claim           O_EXCL, the first to make it owns the start: the worker (pid, start time, boot id), or the agent (pid 0) for "never"
 //         lease           agent, by rename: boot time at which the orphan grace ends. The worker kills its ranks when it is past or gone.
-//         events          worker, appended: rank pids, started, exits, stop requested, swept
+//         events          worker, appended: setup, pids of companions and ranks, started, exits, stop requested, swept
 //         bell            FIFO, made by the agent: the worker rings it after each write to `claim` or `events`. Not there: the agent looks now and then.
 //         mark            agent, appended: refused, swept by the agent, first step seen, success seen, evidence lines
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
+//         logs/companion-<NAME>.log   a companion's stdout and stderr
+//         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
+//         setup.env       the setup's last act: its environment, which every process of the attempt inherits
+//         logs/setup.log  the setup's stdout and stderr
 //
 // Durable against the death of any process, not against power loss: no sync on the launch path; every record carries the boot id.
 // Format: docs/run-directory.md. Version 1 is readable for ever.
@@ -24,6 +28,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -59,14 +64,27 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path rank_log(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".log"); }
   [[nodiscard]] std::filesystem::path rank_cursor(std::uint32_t rank) const { return logs() / ("rank-" + std::to_string(rank) + ".cursor"); }
   [[nodiscard]] std::filesystem::path worker_log() const { return logs() / "worker.log"; }
+  // Of a name that is_companion_name() holds for: it is a part of a path.
+  [[nodiscard]] std::filesystem::path companion_log(const std::string& name) const { return logs() / ("companion-" + name + ".log"); }
+  [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
+  [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
+  [[nodiscard]] std::filesystem::path setup_log() const { return logs() / "setup.log"; }
 
  private:
   std::filesystem::path root_;
 };
 
+// 1 to 64 of a-z, A-Z, 0-9, '-' and '_'.
+bool is_companion_name(std::string_view name);
+// The rank whose log has this name ("rank-3.log").
+std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
+
 // The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names alone, so that an agent that lost its state
 // directory can still sweep.
 std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt, const NodeName& node);
 inline constexpr const char* kCookieVariable = "MUSTER_COOKIE";
+
+// Of the setup alone: the path of the file for its environment, as its process may open it. The script's last line writes there.
+inline constexpr const char* kSetupEnvironmentVariable = "MUSTER_SETUP_ENV";
 
 }  // namespace muster::rundir

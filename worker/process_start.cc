@@ -1,0 +1,264 @@
+#include "worker/process_start.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "common/rundir/layout.h"
+
+namespace muster::worker {
+namespace {
+
+constexpr int kStartFailedStatus = 127;
+
+std::string_view name_of(const char* variable) {
+  const std::string_view text(variable);
+  return text.substr(0, text.find('='));
+}
+
+void put(std::vector<const char*>& environment, const char* variable) {
+  const auto name = name_of(variable);
+  for (auto& there : environment) {
+    if (name_of(there) == name) {
+      there = variable;
+      return;
+    }
+  }
+  environment.push_back(variable);
+}
+
+// The process as its launch record has it.
+struct Program {
+  const google::protobuf::RepeatedPtrField<std::string>& argv;
+  const std::string& cwd;
+  const std::string& log;
+};
+
+Program program_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
+  const auto index = static_cast<int>(process.index);
+  switch (process.kind) {
+    case ProcessKind::Rank: break;
+    case ProcessKind::Companion: {
+      const auto& companion = launch.companions(index);
+      return {.argv = companion.argv(), .cwd = companion.cwd(), .log = companion.log()};
+    }
+    case ProcessKind::Setup: return {.argv = launch.setup().argv(), .cwd = launch.setup().cwd(), .log = launch.setup().log()};
+  }
+  const auto& rank = launch.ranks(index);
+  return {.argv = rank.argv(), .cwd = rank.cwd(), .log = rank.log()};
+}
+
+std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) {
+  switch (process.kind) {
+    case ProcessKind::Rank: break;
+    case ProcessKind::Companion: return "companion '" + launch.companions(static_cast<int>(process.index)).name() + "'";
+    case ProcessKind::Setup: return "runtime.setup";
+  }
+  return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
+}
+
+// The user may do with the file what its mode says, by /proc/self/fd, though its directory is closed to him.
+int hand_over(const rundir::v1::Launch& launch, int fd) { return launch.set_user() && ::fchown(fd, launch.uid(), launch.gid()) != 0 ? errno : 0; }
+
+int open_log(const StartContext& context, const std::string& path) {
+  const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) return errno;
+  if (const int error = hand_over(*context.launch, log); error != 0) return error;
+  if (::dup2(context.null_fd, 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) return errno;
+  return 0;
+}
+
+// The setup's script and the file for its environment, open beyond the numbers that scripts use themselves. 0, or errno.
+struct SetupFiles {
+  std::string script;       // a path to it that the user may open
+  std::string environment;  // NAME=path
+};
+int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, int flags, std::string& way) {
+  constexpr int kBeyondScripts = 230;
+  const int fd = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return errno;
+  if (const int error = hand_over(launch, fd); error != 0) return error;
+  int kept = ::fcntl(fd, F_DUPFD, kBeyondScripts);
+  if (kept < 0) kept = ::fcntl(fd, F_DUPFD, 3);
+  if (kept < 0) return errno;
+  way = "/proc/self/fd/" + std::to_string(kept);
+  return 0;
+}
+int open_setup_files(const rundir::v1::Launch& launch, SetupFiles& files) {
+  const auto& setup = launch.setup();
+  if (setup.argv().empty()) return EINVAL;
+  if (const int error = open_for_setup(launch, *setup.argv().rbegin(), O_RDONLY, files.script); error != 0) return error;
+  std::string way;
+  if (const int error = open_for_setup(launch, setup.env_file(), O_RDWR | O_CREAT | O_TRUNC, way); error != 0) return error;
+  files.environment = std::string(rundir::kSetupEnvironmentVariable) + "=" + way;
+  return 0;
+}
+
+int become_user(const rundir::v1::Launch& launch) {
+  if (!launch.set_user()) return 0;
+  const std::vector<gid_t> groups(launch.groups().begin(), launch.groups().end());
+  if (::setgroups(groups.size(), groups.data()) != 0) return errno;
+  if (::setresgid(launch.gid(), launch.gid(), launch.gid()) != 0) return errno;
+  if (::setresuid(launch.uid(), launch.uid(), launch.uid()) != 0) return errno;
+  return 0;
+}
+
+// The rank dies with its worker. The check is for a worker that died before the signal was armed; a change of user disarms it.
+void die_with_worker(pid_t worker) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != worker) ::_exit(kStartFailedStatus);
+}
+
+// A cgroup that was removed meanwhile stops no start: the supervisor sees that too, and what the ranks leave behind is found by its environment.
+int join(int cgroup_procs_fd) { return ::write(cgroup_procs_fd, "0", 1) < 0 && errno != ENODEV ? errno : 0; }
+
+// A fork whose child begins in the cgroup; -1 where that cannot be done (before Linux 5.7, a seccomp filter, no right to), which a fork and
+// joining the group then find out again with the error to report. Past glibc's fork: sound because the worker has one thread.
+pid_t fork_into_cgroup(int cgroup_dir_fd) {
+#if defined(__SANITIZE_THREAD__)
+  (void)cgroup_dir_fd;
+  return -1;  // its runtime has a thread of its own, and must see the fork
+#else
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(cgroup_dir_fd);
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+#endif
+}
+
+// As execvp would, but on the PATH of the environment that is handed over; returns errno. A name with a slash is a path, and that is all there is to do.
+int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
+  const auto try_path = [&](const char* path) {
+    ::execve(path, argv.data(), const_cast<char**>(environment.data()));
+    return errno;
+  };
+  const std::string name = argv.front() == nullptr ? "" : argv.front();
+  if (name.empty() || name.find('/') != std::string::npos) return try_path(name.c_str());
+  std::string_view path;
+  for (const char* variable : environment) {
+    if (variable != nullptr && name_of(variable) == "PATH") path = std::string_view(variable).substr(5);
+  }
+  int error = ENOENT;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    std::string candidate = end == begin ? "./" + name : std::string(path.substr(begin, end - begin)) + "/" + name;
+    argv.front() = candidate.data();
+    const int failed = try_path(candidate.c_str());
+    if (failed == EACCES) error = EACCES;
+    if (failed != EACCES && failed != ENOENT && failed != ENOTDIR && failed != ELOOP && failed != ENAMETOOLONG) return failed;
+    begin = end + 1;
+  }
+  return error;
+}
+
+[[noreturn]] void become(const StartContext& context, const ProcessOf& process, bool in_cgroup) {
+  const Program program = program_of(*context.launch, process);
+  const auto check = [&context, &process](StartStage stage, int error) {
+    if (error == 0) return;
+    const StartReport report{.process = process, .stage = stage, .error = error};
+    (void)!::write(context.report_fd, &report, sizeof report);
+    ::_exit(kStartFailedStatus);
+  };
+  die_with_worker(context.worker);
+  check(StartStage::Session, ::setsid() < 0 ? errno : 0);
+  if (context.cgroup_procs_fd >= 0 && !in_cgroup) check(StartStage::Cgroup, join(context.cgroup_procs_fd));
+  check(StartStage::Log, open_log(context, program.log));
+  SetupFiles files;
+  if (process.kind == ProcessKind::Setup) check(StartStage::Script, open_setup_files(*context.launch, files));
+  check(StartStage::User, become_user(*context.launch));
+  die_with_worker(context.worker);
+  if (!program.cwd.empty()) check(StartStage::Directory, ::chdir(program.cwd.c_str()) != 0 ? errno : 0);
+  ::umask(022);
+
+  std::vector<char*> argv;
+  argv.reserve(static_cast<std::size_t>(program.argv.size()) + 1);
+  for (const auto& argument : program.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+  auto environment = environment_of(context, process);
+  if (process.kind == ProcessKind::Setup) {
+    argv.back() = files.script.data();
+    put(environment, files.environment.c_str());
+  }
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+
+  if (context.nofile) (void)::setrlimit(RLIMIT_NOFILE, &*context.nofile);  // within what the worker may: cannot fail
+
+  // Last, so that a stop that came meanwhile ends the child here and not in the rank's program. Dispositions are all default in the worker.
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  check(StartStage::Exec, execute(argv, environment));
+  ::_exit(kStartFailedStatus);
+}
+
+}  // namespace
+
+std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process) {
+  const rundir::v1::Launch& launch = *context.launch;
+  const bool own = process.kind == ProcessKind::Companion;
+  const auto& first = own ? launch.companions(static_cast<int>(process.index)).env() : launch.env();
+  const std::size_t inherited = context.inherited == nullptr ? 0 : context.inherited->size();
+  std::vector<const char*> environment;
+  const rundir::v1::RankLaunch* rank = process.kind == ProcessKind::Rank ? &launch.ranks(static_cast<int>(process.index)) : nullptr;
+  environment.reserve(static_cast<std::size_t>(first.size() + (rank == nullptr ? 0 : rank->env_size())) + inherited + 3);
+  for (const auto& variable : first) put(environment, variable.c_str());
+  if (rank != nullptr) {
+    for (const auto& variable : rank->env()) put(environment, variable.c_str());
+  }
+  put(environment, context.cookie.c_str());
+  if (inherited == 0) return environment;
+  const auto set = static_cast<std::ptrdiff_t>(environment.size());
+  for (const std::string& variable : *context.inherited) {
+    const auto name = name_of(variable.c_str());
+    if (std::none_of(environment.begin(), environment.begin() + set, [name](const char* there) { return name_of(there) == name; }))
+      environment.push_back(variable.c_str());
+  }
+  return environment;
+}
+
+Result<pid_t> start_process(const StartContext& context, const ProcessOf& process) {
+  pid_t pid = context.cgroup_dir_fd >= 0 ? fork_into_cgroup(context.cgroup_dir_fd) : -1;
+  const bool in_cgroup = pid >= 0;
+  if (!in_cgroup) pid = ::fork();
+  if (pid == 0) become(context, process, in_cgroup);
+  if (pid < 0) {
+    const int error = errno;
+    return fail_errno(
+        "forking " + name_of(*context.launch, process) + (error == EAGAIN ? " (the limit of processes: 'ulimit -u', or pids.max of the cgroup)" : ""), error);
+  }
+  return pid;
+}
+
+std::string describe(const StartReport& report, const rundir::v1::Launch& launch) {
+  const Program program = program_of(launch, report.process);
+  const std::string first = program.argv.empty() ? std::string() : program.argv.Get(0);
+  std::string doing;
+  switch (report.stage) {
+    case StartStage::Session: doing = "making a session"; break;
+    case StartStage::Cgroup: doing = "joining cgroup '" + launch.cgroup() + "'"; break;
+    case StartStage::Log: doing = "opening log '" + program.log + "'"; break;
+    case StartStage::Script: doing = "opening its script and the file of its environment"; break;
+    case StartStage::User: doing = "becoming user " + std::to_string(launch.uid()); break;
+    case StartStage::Directory: doing = "entering '" + program.cwd + "'"; break;
+    case StartStage::Exec: doing = "executing '" + first + "'"; break;
+  }
+  if (report.process.kind != ProcessKind::Rank) doing = "starting " + name_of(launch, report.process) + ": " + doing;
+  std::string text = fail_errno(doing, report.error).error().message;
+  if (report.stage != StartStage::Exec) return text;
+  if (report.error == ENOEXEC) text += "; a script needs a first line '#!INTERPRETER'";
+  if (first.find('/') == std::string::npos) text += "; it was looked for on the PATH that runtime.setup left";
+  return text;
+}
+
+}  // namespace muster::worker

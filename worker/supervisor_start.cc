@@ -1,0 +1,208 @@
+// How an attempt begins: the launch record, the setup, and then everything else at once.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "common/process/identity.h"
+#include "worker/setup_environment.h"
+#include "worker/supervisor.h"
+
+namespace muster::worker {
+namespace {
+
+using rundir::v1::StopRequested;
+
+constexpr auto kSetupTimeDefault = std::chrono::minutes(30);
+
+}  // namespace
+
+bool Supervisor::take_launch() {
+  auto launch = rundir::read_launch(run_);
+  if (!launch) {
+    refuse(0, 0, launch.error().message);
+  } else if (!*launch) {
+    refuse(0, ENOENT, "reading '" + run_.launch().string() + "': it is not there");
+  } else if ((*launch)->boot_id() != boot_.str()) {
+    refuse(
+        0, 0,
+        "starting attempt " + std::to_string((*launch)->attempt()) + ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() + "'");
+  } else if ((*launch)->ranks_size() == 0 || (*launch)->cookie().empty()) {
+    refuse(0, EINVAL, "starting attempt " + std::to_string((*launch)->attempt()) + ": its launch record has no ranks or no cookie");
+  } else {
+    launch_ = std::move(**launch);
+    if (lease_allows()) return true;
+    stop(StopRequested::WHY_ORPHANED, true);
+  }
+  return false;
+}
+
+// Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this one.
+bool Supervisor::lease_allows() {
+  const auto lease = rundir::read_lease(run_);
+  if (!lease) {
+    complaints_.say(lease.error().message);
+    return false;
+  }
+  if (!*lease) {
+    complaints_.say("reading '" + run_.lease().string() + "': it is not there; the agent removed it or never made it");
+    return false;
+  }
+  const auto until = rundir::lease_end(**lease, boot_);
+  if (!until || *until <= clock_.now().boot) return false;
+  lease_until_ = *until;
+  return true;
+}
+
+void Supervisor::join_cgroup() {
+  if (launch_.cgroup().empty()) return;
+  auto cgroup = process::Cgroup::make(launch_.cgroup());
+  if (!cgroup) {
+    complaints_.say(cgroup.error().message + "; going on without it: what ranks leave behind is found by its environment");
+    return;
+  }
+  cgroup_.emplace(std::move(*cgroup));
+  oom_kills_ = cgroup_->oom_kills();
+}
+
+// One pipe a start: its end is the moment in which nobody stands between fork and exec any more. Nothing: the start is refused.
+io::UniqueFd Supervisor::open_reports() {
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    const int error = errno;
+    refuse(0, error, fail_errno("making a pipe", error).error().message);
+    return {};
+  }
+  reports_.reset(pipe[0]);
+  ::fcntl(reports_.get(), F_SETFL, O_NONBLOCK);
+  return io::UniqueFd(pipe[1]);
+}
+
+StartContext Supervisor::start_context(int report_fd) const {
+  return {.launch = &launch_,
+          .inherited = inherited_.empty() ? nullptr : &inherited_,
+          .cookie = std::string(rundir::kCookieVariable) + "=" + launch_.cookie(),
+          .worker = ::getpid(),
+          .null_fd = null_.get(),
+          .report_fd = report_fd,
+          .nofile = limits_.nofile,
+          .cgroup_dir_fd = cgroup_ ? cgroup_->dir_fd() : -1,
+          .cgroup_procs_fd = cgroup_ ? cgroup_->procs_fd() : -1};
+}
+
+// Forks them in this order, and tells of them when all are: nothing stands between one fork and the next.
+void Supervisor::start(const std::vector<ProcessOf>& wanted) {
+  const io::UniqueFd write_end = open_reports();
+  if (!write_end) return;
+  const StartContext context = start_context(write_end.get());
+  std::optional<std::pair<std::uint32_t, Error>> failure;
+  for (const ProcessOf& process : wanted) {
+    auto pid = start_process(context, process);
+    if (!pid) {
+      failure.emplace(process.kind == ProcessKind::Rank ? launch_.ranks(static_cast<int>(process.index)).rank() : 0, std::move(pid.error()));
+      break;
+    }
+    processes_.emplace(*pid, process);
+    if (process.kind == ProcessKind::Rank) ++ranks_running_;
+  }
+  for (const auto& [pid, process] : processes_) tell_started(pid, process);
+  flush();
+  if (auto watched = watch(reports_.get()); !watched) complaints_.say(watched.error().message);
+  if (failure) refuse(failure->first, EAGAIN, failure->second.message);
+  if (cgroup_ && cgroup_->gone()) {
+    complaints_.say("starting in cgroup '" + launch_.cgroup() +
+                    "': it was removed meanwhile; going on without it: what ranks leave behind is found by its environment");
+    cgroup_.reset();
+  }
+}
+
+void Supervisor::tell_started(pid_t pid, const ProcessOf& process) {
+  const auto fill = [pid](auto& started) {
+    started.set_pid(static_cast<std::uint64_t>(pid));
+    // An unreaped child's stat can always be read.
+    if (const auto identity = process::identify(pid)) started.set_start_time(identity->start_time);
+  };
+  auto& event = events_.add();
+  const auto index = static_cast<int>(process.index);
+  switch (process.kind) {
+    case ProcessKind::Rank: event.mutable_rank_started()->set_rank(launch_.ranks(index).rank()); return fill(*event.mutable_rank_started());
+    case ProcessKind::Companion: event.mutable_companion_started()->set_name(launch_.companions(index).name()); return fill(*event.mutable_companion_started());
+    case ProcessKind::Setup: return fill(*event.mutable_setup_started());
+  }
+}
+
+Duration Supervisor::setup_time() const {
+  return launch_.setup().timeout_ms() > 0 ? Duration(std::chrono::milliseconds(launch_.setup().timeout_ms())) : Duration(kSetupTimeDefault);
+}
+
+void Supervisor::start_setup() {
+  setting_up_ = true;
+  setup_by_ = clock_.now().boot + setup_time();
+  start({{.kind = ProcessKind::Setup}});
+}
+
+void Supervisor::setup_ended(int code, int signal) {
+  setting_up_ = false;
+  setup_by_.reset();
+  auto& ended = *events_.add().mutable_setup_ended();
+  ended.set_code(code);
+  ended.set_signal(signal);
+  ended.set_timed_out(setup_timed_out_);
+  if (phase_ != Phase::Running) return;  // its exec failed, or it was stopped
+  const auto& setup = launch_.setup();
+  // Its log goes with the run directory, as a rule before anybody could look: the sentence has what it said last.
+  const auto failed = [&](int error, const std::string& how, const std::string& help = {}) {
+    const std::string line = last_line(setup.log());
+    refuse(0, error, "running runtime.setup: " + how + (line.empty() ? "" : ": " + line) + help);
+  };
+  if (setup_timed_out_) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(setup_time()).count();
+    return failed(ETIMEDOUT, "it did not end within " + std::to_string(seconds) + " s", "; give it longer by runtime.setup.timeout");
+  }
+  if (signal != 0) return failed(EINVAL, "it was ended by signal " + std::to_string(signal));
+  if (code != 0) return failed(EINVAL, "it ended with status " + std::to_string(code));
+  auto environment = read_setup_environment(setup.env_file());
+  if (!environment) return failed(EINVAL, environment.error().message);
+  inherited_ = std::move(*environment);
+  if (clock_.now().boot >= lease_until_ && !lease_allows()) return stop(StopRequested::WHY_ORPHANED, true);
+  start_all();
+}
+
+void Supervisor::start_all() {
+  std::vector<ProcessOf> wanted;
+  wanted.reserve(static_cast<std::size_t>(launch_.companions_size() + launch_.ranks_size()));
+  for (int i = 0; i < launch_.companions_size(); ++i) wanted.push_back({.kind = ProcessKind::Companion, .index = static_cast<std::uint32_t>(i)});
+  for (int i = 0; i < launch_.ranks_size(); ++i) wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
+  start(wanted);
+  inherited_ = {};
+}
+
+void Supervisor::read_reports() {
+  for (;;) {
+    StartReport report;
+    const ssize_t count = ::read(reports_.get(), &report, sizeof report);
+    if (count == static_cast<ssize_t>(sizeof report)) {
+      refuse(report.process.kind == ProcessKind::Rank ? launch_.ranks(static_cast<int>(report.process.index)).rank() : 0, report.error,
+             describe(report, launch_));
+      continue;
+    }
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    reports_.reset();
+    if (!start_failed_ && !setting_up_) events_.add().mutable_started();
+    return;
+  }
+}
+
+void Supervisor::refuse(std::uint32_t rank, int error, std::string text) {
+  if (!start_failed_) {  // the first one speaks for the start
+    auto& failed = *events_.add().mutable_start_failed();
+    failed.set_rank(rank);
+    failed.set_error(error);
+    failed.set_text(std::move(text));
+  }
+  start_failed_ = true;
+  stop(StopRequested::WHY_START_FAILED, true);
+}
+
+}  // namespace muster::worker
