@@ -30,7 +30,8 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       gather_timer_(loop, "gather facts"),
       evidence_timer_(loop, "evidence bound"),
       retry_timer_(loop, "retry actions"),
-      identity_timer_(loop, "store identity") {}
+      identity_timer_(loop, "store identity"),
+      first_look_timer_(loop, "first look at devices") {}
 
 Agent::~Agent() { disk_.stop(); }
 
@@ -45,6 +46,12 @@ Result<void> Agent::open() {
   HostOptions host = options_.host;
   host.cluster = identity_.cluster;
   host.clock = options_.clock;
+  if (options_.probe) {
+    host.prepare = [prepare = std::move(host.prepare), devices = device_ids_](StartRequest request) {
+      request.node.devices = devices->get();
+      return prepare(std::move(request));
+    };
+  }
   auto opened = Host::open(loop_, std::move(host),
                            {.changed = [this](const RunKey& run) { run_changed(run); }, .trouble = [](const std::string& text) { log::warn(text); }});
   if (!opened) return fail(std::move(opened).error());
@@ -59,7 +66,7 @@ Result<void> Agent::open() {
                              .on_rank_end =
                                  [this](const RunKey& run, RankNo rank, const RankEnd& end) {
                                    if (stopped_) return;
-                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen);
+                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen, end.evidence_kind);
                                    run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
                                    if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = ExitWait();
                                  },
@@ -75,16 +82,18 @@ Result<void> Agent::open() {
   }
   turn();
   starting_up_ = false;
-  start_link();
   start_log_push();
+  if (options_.probe) return start_devices();
+  start_link();
   return {};
 }
 
 void Agent::stop() {
+  if (prober_) prober_->stop();
   std::promise<void> closed;
   loop_.post("stop", [this, &closed] {
     stopped_ = true;
-    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_}) timer->cancel();
+    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_, &first_look_timer_}) timer->cancel();
     if (link_) link_->stop();
     if (identity_dirty_) store_identity(true);
     closed.set_value();
@@ -124,6 +133,7 @@ void Agent::turn() {
   }
   arm_evidence_timer();
   reconcile_now();
+  note_own_processes();
 }
 
 // A want of descriptors passes; what is wrong with the order itself stays wrong.

@@ -1,13 +1,14 @@
 // The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of the agent's state; everything happens on one
 // loop, others post to it.
 //
-//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> link, log push
+//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> first look at the devices -> link, log push
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
-//   stop:   link, log push, watch, host. Workers and ranks stay; a later start adopts them.
+//   look:   now and then, by a thread of its own: readings go with the next pulse; other devices, with a new Hello
+//   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
 // Bounds: a bad exit waits at most 5 ms for its evidence, a good one whose success is looked for in files until 10 s go by in which nothing of the run's logs
-// was read, a sweep at most 2 s for the last look at the run's checkpoints. Nothing polls: the pulse is the only timer of an idle agent, and a retry timer runs
-// only while an action is outstanding.
+// was read, a sweep at most 2 s for the last look at the run's checkpoints. Nothing polls here: the pulse is the only timer of an idle agent, a retry timer
+// runs only while an action is outstanding.
 #pragma once
 
 #include <functional>
@@ -24,6 +25,9 @@
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
 #include "agent/outbox.h"
+#include "agent/probe/device_book.h"
+#include "agent/probe/own_processes.h"
+#include "agent/probe/prober.h"
 #include "agent/watch/watch.h"
 #include "common/async/loop.h"
 
@@ -31,12 +35,32 @@ namespace muster::agent {
 
 struct AgentOptions {
   HostOptions host;
-  v1::Inventory inventory;
+  v1::Inventory inventory;                               // without devices, where these are looked for
+  std::optional<probe::ProbeOptions> probe;              // how they are; none: those of the inventory are all
+  Duration probe_interval{};                             // zero: one look
+  Duration first_look_bound = std::chrono::seconds(21);  // the first Hello waits no longer for it
   std::string version;
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
   std::function<void(const Error&)> on_permanent;   // this agent can never be taken by that controller; on the loop
   const Clock* clock = &system_clock();
+};
+
+// The devices of this node, which others may become while a start is prepared on a thread of its own. Thread-safe.
+class DeviceIds {
+ public:
+  void set(std::set<std::uint32_t> ids) {
+    const std::lock_guard lock(mutex_);
+    ids_ = std::move(ids);
+  }
+  [[nodiscard]] std::set<std::uint32_t> get() const {
+    const std::lock_guard lock(mutex_);
+    return ids_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::uint32_t> ids_;
 };
 
 class Agent {
@@ -64,6 +88,11 @@ class Agent {
   };
 
   Result<void> open();
+  Result<void> start_devices();
+  void on_look(probe::Probed look);
+  void announce_devices();
+  void say_findings();
+  void note_own_processes();
   void start_link();
   void start_log_push();
 
@@ -105,6 +134,16 @@ class Agent {
   std::unique_ptr<LogPush> log_push_;
   std::unique_ptr<Link> link_;
 
+  std::unique_ptr<probe::Prober> prober_;
+  probe::DeviceBook devices_;
+  // For threads of the prober and of starts.
+  std::shared_ptr<probe::OwnProcesses> own_processes_ = std::make_shared<probe::OwnProcesses>();
+  std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
+  std::vector<std::string> findings_said_;
+  std::uint64_t looks_ = 0;
+  std::uint64_t look_acked_ = 0;  // whose readings the controller has; 0 with each connection
+  BootTime announced_at_{};
+
   std::optional<v1::Orders> orders_;
   Outbox outbox_;
   std::map<RunKey, WatchedRun> watched_;
@@ -121,13 +160,14 @@ class Agent {
   struct PulseSent {
     BootTime at{};
     std::uint64_t mark = 0;  // of its readings
+    std::uint64_t look = 0;  // at the devices
   };
   std::uint64_t pulse_number_ = 0;
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime pulsed_at_{};
   std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
 
-  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_;
+  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_, first_look_timer_;
 
   std::mutex log_hello_mutex_;
   std::optional<v1::LogHello> log_hello_;  // for log push's thread; nothing while the control stream is down

@@ -1,6 +1,7 @@
 // The agent's half of the control stream: what is said to the controller, and what is believed of what it says.
 #include <random>
 
+#include "agent/host/features.h"
 #include "agent/loop.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
@@ -62,6 +63,8 @@ v1::Hello Agent::hello() const {
   hello.set_instance(identity_.instance.str());
   hello.set_boot_id(options_.host.self.boot_id.str());
   *hello.mutable_inventory() = options_.inventory;
+  for (const std::string_view feature : kLaunchFeatures) hello.mutable_inventory()->add_features(std::string(feature));
+  if (options_.probe) devices_.fill(*hello.mutable_inventory());
   for (const auto& [run, seen] : host_->seen()) {
     v1::HeldAttempt* held = hello.add_held();
     held->set_job_id(run.first.str());
@@ -109,6 +112,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   unsupported_.clear();
   pulses_sent_.clear();
   readings_acked_ = 0;
+  look_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
   pulse();  // before the facts: a sweep among them must not come before the checkpoints that its run left
@@ -187,6 +191,7 @@ void Agent::on_pulse_ack(const v1::PulseAck& ack) {
   const auto sent = pulses_sent_.find(ack.number());
   if (sent == pulses_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
   readings_acked_ = std::max(readings_acked_, sent->second.mark);
+  look_acked_ = std::max(look_acked_, sent->second.look);
   host_->renew_leases(sent->second.at);
   pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
 }
@@ -200,8 +205,15 @@ void Agent::pulse() {
   pulse.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
   pulse.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
   Readings seen = watch_->readings(readings_acked_);
-  for (v1::AttemptReading& reading : seen.readings) *pulse.add_readings() = std::move(reading);
-  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark};
+  for (v1::AttemptReading& reading : seen.readings) {
+    const RunSeen* run = host_->seen({JobId(reading.job_id()), AttemptNo(reading.attempt())});
+    reading.set_setting_up(run != nullptr && run->setting_up);
+    *pulse.add_readings() = std::move(reading);
+  }
+  if (looks_ > look_acked_) {
+    for (v1::DeviceReading& reading : devices_.readings()) *pulse.add_devices() = std::move(reading);
+  }
+  pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .look = looks_};
   if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());
   pulsed_at_ = now.boot;
   link_->send_pulse(std::move(pulse));

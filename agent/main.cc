@@ -9,8 +9,11 @@
 
 #include "agent/loop.h"
 #include "agent/options.h"
+#include "agent/probe/device_book.h"
+#include "agent/probe/fixed_inventory.h"
 #include "agent/probe/inventory.h"
 #include "common/io/descriptor_limit.h"
+#include "common/io/file.h"
 #include "common/log/log.h"
 
 namespace {
@@ -21,6 +24,22 @@ int exit_code(const Error& error) {
   if (error.code == ErrorCode::InvalidArgument) return 64;
   if (error.code == ErrorCode::Conflict) return 12;
   return 70;
+}
+
+// Those that no tool is asked for; nothing: they are to be looked for.
+Result<std::optional<std::vector<agent::probe::Device>>> known_devices(const agent::CommandLine& line) {
+  agent::probe::ProbeOptions options{.slots = line.devices};
+  if (!line.devices && line.devices_from.empty()) return std::optional<std::vector<agent::probe::Device>>();
+  if (!line.devices) {
+    const std::string reading = "reading the devices of '" + line.devices_from.string() + "'";
+    auto text = io::read_file(line.devices_from, agent::probe::kFixedInventoryBytesMax);
+    if (!text) return fail(ErrorCode::InvalidArgument, reading + ": " + text.error().message);
+    auto written = agent::probe::parse_fixed_inventory(*text);
+    if (!written) return fail(std::move(written).error().in(reading));
+    options.fixed = std::move(*written);
+  }
+  process::ToolRunner none;
+  return std::optional(agent::probe::probe_devices(none, options).devices);
 }
 
 Result<int> run(const agent::CommandLine& line) {
@@ -38,8 +57,10 @@ Result<int> run(const agent::CommandLine& line) {
     if (auto found = endpoint()) controller = found->address;
     if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
   }
-  auto inventory = agent::probe_inventory({.devices = line.devices, .address = line.address, .controller = controller, .labels = line.labels});
+  auto inventory = agent::probe_inventory({.address = line.address, .controller = controller, .labels = line.labels});
   if (!inventory) return fail(std::move(inventory).error());
+  auto known = known_devices(line);
+  if (!known) return fail(std::move(known).error());
   auto cgroup = agent::choose_cgroup_base(line.cgroup, line.name, state->identity().instance);
   if (!cgroup) return fail(std::move(cgroup).error());
   log::info(cgroup->note);
@@ -55,12 +76,17 @@ Result<int> run(const agent::CommandLine& line) {
                               .inventory = *inventory,
                               .version = MUSTER_VERSION,
                               .endpoint = endpoint};
-  for (const auto& device : inventory->devices()) options.host.devices.insert(device.id());
-  log::info("starting", {{"node", line.name.str()},
-                         {"instance", state->identity().instance.str()},
-                         {"address", inventory->address()},
-                         {"devices", inventory->devices_size()},
-                         {"state", line.state_dir.string()}});
+  if (*known) {
+    for (v1::Device& device : agent::probe::to_v1(**known)) {
+      options.host.devices.insert(device.id());
+      *options.inventory.add_devices() = std::move(device);
+    }
+  } else {
+    options.probe = agent::probe::ProbeOptions{.cores = agent::usable_cores()};
+    options.probe_interval = line.probe_interval;
+  }
+  log::info("starting",
+            {{"node", line.name.str()}, {"instance", state->identity().instance.str()}, {"address", inventory->address()}, {"state", line.state_dir.string()}});
 
   async::Loop loop("agent");
   std::promise<int> ended;
@@ -95,7 +121,9 @@ int main(int argc, char** argv) {
     return exit_code(line.error());
   }
   if (!*line) return 0;
-  if (auto logging = log::set_up({.daemon = "muster-agent", .level = (*line)->log_level}); !logging) {
+  if (auto logging =
+          log::set_up({.daemon = "muster-agent", .level = (*line)->log_level, .file = (*line)->log_file, .stderr_to_file = !(*line)->log_file.empty()});
+      !logging) {
     std::fprintf(stderr, "muster-agent: %s\n", logging.error().message.c_str());
     return 64;
   }

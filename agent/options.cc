@@ -14,6 +14,9 @@
 namespace muster::agent {
 namespace {
 
+// A look is some thirty short programs on a node with eight cards: often enough to keep a sick one from the next job, seldom enough to cost nothing.
+constexpr double kProbeInterval = 30;
+
 bool is_file_name(const std::string& controller) { return controller.find('/') != std::string::npos && !rpc::is_unix(controller); }
 
 std::filesystem::path default_state_dir() {
@@ -41,9 +44,10 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   CommandLine line;
   line.state_dir = default_state_dir();
   line.worker = beside_own_binary("muster-worker");
-  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file;
+  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file, devices_from;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
+  double probe_interval = kProbeInterval;
   CLI::App app{"muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the processes stay and are adopted by the next start."};
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
   app.add_option("--controller", line.controller, "the controller: unix:/path, host:port, or its endpoint file")->envname("MUSTER_CONTROLLER")->required();
@@ -51,7 +55,17 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--name", name, "this node's name in the cluster")->envname("MUSTER_NODE_NAME")->capture_default_str();
   app.add_option("--state-dir", state_dir, "this agent's own directory")->envname("MUSTER_STATE_DIR")->capture_default_str();
   CLI::Option* devices_option =
-      app.add_option("--devices", devices, "device slots of type cpu (default: one a core)")->envname("MUSTER_DEVICES")->check(CLI::Range(0U, 65'536U));
+      app.add_option("--devices", devices,
+                     "device slots of type cpu, and no look for cards (default: the cards that npu-smi or nvidia-smi shows, else one a core)")
+          ->envname("MUSTER_DEVICES")
+          ->check(CLI::Range(0U, 65'536U));
+  app.add_option("--devices-from", devices_from, "a file with one device a line, in place of asking the tools: id=0 type=ascend910b address=192.1.1.4 ...")
+      ->envname("MUSTER_DEVICES_FROM")
+      ->excludes(devices_option);
+  app.add_option("--probe-interval", probe_interval, "seconds between looks at the health of devices; 0: they are looked at once")
+      ->envname("MUSTER_PROBE_INTERVAL")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
   app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller)")->envname("MUSTER_ADDRESS");
   app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
   app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
@@ -59,6 +73,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--min-free", line.min_free_bytes, "bytes that a run's disks must have free before it starts (below 256 MiB, logs lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
       ->capture_default_str();
+  app.add_option("--log-file", line.log_file, "lines, and all else that would go to stderr, go into this file, at most 256 MiB with its three old ones")
+      ->envname("MUSTER_LOG_FILE");
   app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")->envname("MUSTER_LOG_LEVEL")->capture_default_str();
   try {
     app.parse(argc, argv);
@@ -90,6 +106,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.worker = std::filesystem::absolute(worker);
   line.token_file = token_file;
   if (devices_option->count() > 0) line.devices = devices;
+  line.devices_from = devices_from;
+  line.probe_interval = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(probe_interval));
   return std::optional(std::move(line));
 }
 

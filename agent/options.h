@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/base/time.h"
 #include "common/rpc/channel.h"
 
 namespace muster::agent {
@@ -19,12 +20,15 @@ struct CommandLine {
   std::filesystem::path token_file;
   NodeName name;
   std::filesystem::path state_dir;
-  std::optional<std::uint32_t> devices;
+  std::optional<std::uint32_t> devices;  // CPU slots
+  std::filesystem::path devices_from;    // a written list (agent/probe/fixed_inventory.h); empty: the tools are asked
+  Duration probe_interval{};
   std::string address;
   std::map<std::string, std::string> labels;
   std::filesystem::path worker;
   std::string cgroup = "auto";
   std::string log_level = "info";
+  std::filesystem::path log_file;  // empty: stderr
   std::uint64_t min_free_bytes = 256ULL << 20U;
 };
 

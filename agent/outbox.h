@@ -1,14 +1,16 @@
 // Which facts this connection has been told, and in what order the rest may go. Pure values; owned by the agent's loop.
 //
 // Rules: after a reconnect everything is told again. An exit may wait for its evidence (`ready`); a sweep waits for its run's exits, and for the last look at
-// its checkpoints (`looked`); nothing else waits for anything. A bad exit, a start and a sweep go at once; exits that muster asked for, or that are well, may
-// be gathered for a few milliseconds.
+// its checkpoints (`looked`); nothing else waits for anything. A bad exit, a companion's end, a start and a sweep go at once; exits that muster asked for, or
+// that are well, may be gathered for a few milliseconds.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "agent/core/reconcile.h"
@@ -32,7 +34,7 @@ class Outbox {
   v1::Facts take();
 
  private:
-  using Kind = std::pair<int, std::uint32_t>;  // which fact, which rank: with the run, the natural key
+  using Kind = std::tuple<int, std::uint32_t, std::string>;  // which fact, which rank, which companion: with the run, the natural key
   std::map<RunKey, std::set<Kind>> told_;
   v1::Facts gathered_;
   std::uint64_t sequence_ = 0;

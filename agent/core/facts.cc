@@ -47,8 +47,28 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   exited->set_stop_requested(exit.stop_requested);
   exited->set_oom(exit.oom);
   exited->set_evidence(exit.evidence);
+  exited->set_evidence_kind(exit.evidence_kind);
   exited->set_success_seen(exit.success_seen);
   return fact;
+}
+
+v1::Fact companion_fact(const RunKey& run, const CompanionExitSeen& exit) {
+  v1::Fact fact = fact_at(run, exit.at);
+  v1::CompanionExited* exited = fact.mutable_companion_exited();
+  exited->set_name(exit.name);
+  exited->set_code(exit.code);
+  exited->set_signal(exit.signal);
+  exited->set_evidence(exit.evidence);
+  return fact;
+}
+
+// Once the ranks here have ended nobody needs it: how it ends then is nobody's failure.
+bool breaks_the_attempt(const CompanionExitSeen& exit, const RunSeen& seen) {
+  if (exit.stop_requested || (exit.code == 0 && exit.signal == 0)) return false;
+  return std::ranges::any_of(seen.ranks, [&](std::uint32_t rank) {
+    const auto ended = seen.exits.find(rank);
+    return ended == seen.exits.end() || ended->second.boot > exit.boot;
+  });
 }
 
 // A program that cannot be executed is the job's own fault, wherever it starts. A want of processes, memory, descriptors or room, a broken disk, and a launch
@@ -86,10 +106,13 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   }
   // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep rank order: the same directory always gives the same facts
   // in the same order.
-  std::vector<const ExitSeen*> exits;
-  for (const auto& [rank, exit] : seen.exits) exits.push_back(&exit);
-  std::ranges::stable_sort(exits, {}, [](const ExitSeen* exit) { return std::pair(exit->boot, exit->at); });
-  for (const ExitSeen* exit : exits) facts.push_back(exited_fact(run, *exit));
+  std::vector<std::pair<std::pair<BootTime, WallTime>, v1::Fact>> exits;
+  for (const auto& [rank, exit] : seen.exits) exits.emplace_back(std::pair(exit.boot, exit.at), exited_fact(run, exit));
+  for (const CompanionExitSeen& exit : seen.companion_exits) {
+    if (breaks_the_attempt(exit, seen)) exits.emplace_back(std::pair(exit.boot, exit.at), companion_fact(run, exit));
+  }
+  std::ranges::stable_sort(exits, {}, [](const auto& one) { return one.first; });
+  for (auto& [when, fact] : exits) facts.push_back(std::move(fact));
   if (seen.swept) {
     if (!seen.refused) {
       for (const std::uint32_t rank : seen.ranks) {

@@ -39,9 +39,21 @@ struct ExitSeen {
   bool stop_requested = false;
   bool oom = false;
   WallTime at{};
-  BootTime boot{};            // the same moment; tells which came first, also when somebody sets the clock in between
-  std::string evidence;       // the agent's own mark: what agent/watch found in the rank's log
+  BootTime boot{};       // the same moment; tells which came first, also when somebody sets the clock in between
+  std::string evidence;  // the agent's own mark: what agent/watch found in the rank's log
+  v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
   bool success_seen = false;  // the agent's own mark
+};
+
+// Of a companion, one a name; told once its evidence is known.
+struct CompanionExitSeen {
+  std::string name;
+  std::int32_t code = 0;
+  std::int32_t signal = 0;
+  bool stop_requested = false;
+  WallTime at{};
+  BootTime boot{};
+  std::string evidence;
 };
 
 // One run directory, as read (common/rundir) and checked against the process table.
@@ -50,7 +62,7 @@ struct RunSeen {
   BootId boot_id;             // of the launch
   WorkerState worker = WorkerState::None;
   std::uint64_t worker_pid = 0;
-  std::vector<std::uint32_t> ranks;  // of the launch
+  std::vector<std::uint32_t> ranks;  // of the launch; of a swept run that has lost it, those that left a trace
   std::map<std::uint32_t, std::uint64_t> pids;
   v1::NodeResolved resolved;  // of the launch: what this node added to the order
   bool started = false;
@@ -60,7 +72,9 @@ struct RunSeen {
   WallTime start_failed_at{};
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
-  bool swept = false;  // the worker's last word, or the agent's own mark after a sweep
+  std::vector<CompanionExitSeen> companion_exits;
+  bool setting_up = false;  // runtime.setup is under way
+  bool swept = false;       // the worker's last word, or the agent's own mark after a sweep
   std::string swept_reason;
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why
@@ -111,8 +125,8 @@ std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const 
 std::vector<RunKey> unsupported(const v1::Orders& orders);
 
 // Every fact that this run directory proves, oldest first. `evidence` and `success_seen` are filled in by agent/watch later.
-// A rank without an exit record in a swept directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always
-// gives the same facts.
+// A companion's end is one where it breaks the attempt: badly, before a stop, while ranks of this node still ran. A rank without an exit record in a swept
+// directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);
 
 }  // namespace muster::agent

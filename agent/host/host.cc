@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "agent/host/companion_log.h"
 #include "agent/host/host_impl.h"
 #include "common/io/file.h"
 
@@ -51,7 +52,7 @@ const RunSeen* Host::seen(const RunKey& run) const {
 
 const v1::NodeLaunch* Host::order(const RunKey& run) const {
   const Entry* entry = impl_->find(run);
-  return entry == nullptr || entry->view.launch() == nullptr ? nullptr : &entry->view.order();
+  return entry == nullptr || !entry->view.order_known() ? nullptr : &entry->view.order();
 }
 
 fs::path Host::directory(const RunKey& run) const { return impl_->options.layout.run(run.first, run.second); }
@@ -79,7 +80,7 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
   impl_->remember(run, *entry, {mark});
 }
 
-void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen) {
+void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen, v1::EvidenceKind kind) {
   Entry* entry = impl_->find(run);
   if (entry == nullptr || entry->view.marked_end(rank)) return;
   std::vector<rundir::v1::Mark> marks;
@@ -91,6 +92,7 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   marks.push_back(impl_->new_mark());
   marks.back().mutable_evidence()->set_rank(rank);
   marks.back().mutable_evidence()->set_line(evidence);
+  marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
   impl_->remember(run, *entry, marks);
 }
 
@@ -139,6 +141,7 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   } else {
     entry.look_again = entry.unread_told = false;
   }
+  note_companion_ends(run, entry);
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
   if (damaged && !entry.damage_told) {
     entry.damage_told = true;
@@ -278,6 +281,19 @@ void Host::Impl::reap(Entry& entry) {
 }
 
 rundir::v1::Mark Host::Impl::new_mark() const { return rundir::stamped_mark({.now = options.clock->now(), .boot = options.self.boot_id}); }
+
+// Known from here on, also when the disk does not take it: the fact must not wait. Another life would read the same in the log.
+void Host::Impl::note_companion_ends(const RunKey& run, Entry& entry) {
+  std::vector<rundir::v1::Mark> marks;
+  for (const std::string& name : entry.view.companions_without_evidence()) {
+    const std::string evidence = evidence_of_log(entry.view.layout().companion_log(name));
+    marks.push_back(new_mark());
+    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);
+    marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
+    entry.view.give_companion_evidence(name, evidence);
+  }
+  if (!marks.empty()) remember(run, entry, marks);
+}
 
 // False: the disk did not take it, or nobody could read it again. The caller keeps it in memory where that matters.
 bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks) {

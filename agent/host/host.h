@@ -63,7 +63,9 @@ class Host {
 
   [[nodiscard]] const std::map<RunKey, RunSeen>& seen() const;
   [[nodiscard]] const RunSeen* seen(const RunKey& run) const;
-  [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;  // of the launch record, without ranks and environments
+  // Of the launch record, without ranks, environments and files. A run that has lost its record, and whose ranks are known all the same, has one that says no
+  // more than how its logs are read. Null: there is nothing to be read.
+  [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;
   [[nodiscard]] std::filesystem::path directory(const RunKey& run) const;
   [[nodiscard]] bool rank_end_known(const RunKey& run, std::uint32_t rank) const;
 
@@ -76,7 +78,8 @@ class Host {
 
   // Remembered in the mark file, so that a restarted agent reports the same facts.
   void note_first_step(const RunKey& run, std::int64_t step);
-  void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen);
+  void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen,
+                     v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED);
 
  private:
   struct Entry;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace muster::agent {
@@ -125,6 +126,91 @@ Result<std::string> resolve_argv0(const std::string& program, const std::string&
                                               context.python_system));
 }
 
+using Variables = google::protobuf::Map<std::string, std::string>;
+
+struct Base {
+  const v1::NodeLaunch& order;
+  const LaunchContext& context;
+  std::map<std::string, std::string> variables;
+
+  // All of a process, or, where the setup has the base, what the order sets for it.
+  [[nodiscard]] std::map<std::string, std::string> over(const Variables& wanted) const {
+    auto all = order.has_setup() ? std::map<std::string, std::string>() : variables;
+    for (const auto& [name, value] : wanted) all[name] = value;
+    all[rundir::kCookieVariable] = context.cookie;
+    return all;
+  }
+};
+
+// The base goes by the command line of env(1): the record's common environment is over what the setup leaves, and the base is below it.
+void add_setup(rundir::v1::Launch& launch, const Base& base) {
+  rundir::v1::SetupLaunch& setup = *launch.mutable_setup();
+  setup.add_argv(kEnvProgram);
+  for (const auto& [name, value] : base.variables) {
+    if (!base.order.env().contains(name)) setup.add_argv(name + "=" + value);
+  }
+  bool exists = false;
+  const auto* shell = std::ranges::find_if(kSetupShells, [&](const char* path) { return executable_file(path, nullptr, exists); });
+  setup.add_argv(shell == std::end(kSetupShells) ? std::end(kSetupShells)[-1] : *shell);
+  setup.add_argv("-e");
+  setup.add_argv(base.context.layout->setup_script().string());
+  setup.set_cwd(base.order.setup().cwd());
+  setup.set_log(base.context.layout->setup_log().string());
+  setup.set_env_file(base.context.layout->setup_environment().string());
+  setup.set_timeout_ms(to_ms(base.order.setup().timeout()));
+}
+
+Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::map<std::string, std::string>& common) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;  // 64 ranks are the same program
+  for (const v1::RankProcess& process : base.order.ranks()) {
+    rundir::v1::RankLaunch* rank = launch.add_ranks();
+    rank->set_rank(process.rank());
+    rank->set_local_rank(process.local_rank());
+    rank->set_cwd(process.cwd());
+    rank->set_log(base.context.layout->rank_log(process.rank()).string());
+    for (const auto& [name, value] : process.env()) {
+      if (name != rundir::kCookieVariable) rank->add_env(name + "=" + value);
+    }
+    if (process.argv().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: its command line is empty", process.rank()));
+    for (const std::string& word : process.argv()) rank->add_argv(word);
+    if (base.order.has_setup()) continue;
+    const auto own_path = process.env().find("PATH");
+    const std::string& path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
+    std::string& program = resolved[{process.argv(0), path, process.cwd()}];
+    if (program.empty()) {
+      auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);
+      if (!found)
+        return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: executing '{}': {}", process.rank(), process.argv(0), found.error().message));
+      program = *found;
+    }
+    rank->set_argv(0, program);
+  }
+  return {};
+}
+
+Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
+  std::set<std::string> names;
+  for (const v1::CompanionProcess& process : base.order.companions()) {
+    const auto no = [&](const std::string& why) { return fail(ErrorCode::InvalidArgument, fmt::format("starting companion '{}': {}", process.name(), why)); };
+    // Its name is a part of its log's path.
+    if (!rundir::is_companion_name(process.name())) return no("its name may have 1 to 64 letters, digits, '-' and '_'");
+    if (!names.insert(process.name()).second) return no("there is another one of that name");
+    if (process.argv().empty()) return no("its command line is empty");
+    rundir::v1::CompanionLaunch* companion = launch.add_companions();
+    companion->set_name(process.name());
+    companion->set_cwd(process.cwd());
+    companion->set_log(base.context.layout->companion_log(process.name()).string());
+    const auto environment = base.over(process.env());
+    for (const auto& [name, value] : environment) companion->add_env(name + "=" + value);
+    for (const std::string& word : process.argv()) companion->add_argv(word);
+    if (base.order.has_setup()) continue;
+    auto found = resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
+    if (!found) return no(fmt::format("executing '{}': {}", process.argv(0), found.error().message));
+    companion->set_argv(0, *found);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context) {
@@ -145,36 +231,21 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
     launch.set_gid(context.user.gid);
     for (const std::uint32_t group : context.user.groups) launch.add_groups(group);
   }
-  std::map<std::string, std::string> common = base_environment(context.user, context.path);
-  for (const auto& [name, value] : order.env()) common[name] = value;
-  common[rundir::kCookieVariable] = context.cookie;
+  const Base base{.order = order, .context = context, .variables = base_environment(context.user, context.path)};
+  if (order.has_setup()) add_setup(launch, base);
+  const std::map<std::string, std::string> common = base.over(order.env());
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
-
-  std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;  // 64 ranks are the same program
-  for (const v1::RankProcess& process : order.ranks()) {
-    rundir::v1::RankLaunch* rank = launch.add_ranks();
-    rank->set_rank(process.rank());
-    rank->set_local_rank(process.local_rank());
-    rank->set_cwd(process.cwd());
-    rank->set_log(context.layout->rank_log(process.rank()).string());
-    for (const auto& [name, value] : process.env()) {
-      if (name != rundir::kCookieVariable) rank->add_env(name + "=" + value);
-    }
-    if (process.argv().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: its command line is empty", process.rank()));
-    const auto own_path = process.env().find("PATH");
-    const std::string& path = own_path == process.env().end() ? common["PATH"] : own_path->second;
-    std::string& program = resolved[{process.argv(0), path, process.cwd()}];
-    if (program.empty()) {
-      auto found = resolve_argv0(process.argv(0), path, process.cwd(), context);
-      if (!found)
-        return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: executing '{}': {}", process.rank(), process.argv(0), found.error().message));
-      program = *found;
-    }
-    rank->add_argv(program);
-    for (int i = 1; i < process.argv_size(); ++i) rank->add_argv(process.argv(i));
-  }
+  if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
+  if (auto added = add_companions(launch, base); !added) return fail(std::move(added).error());
+  // For the agent that adopts. Without the files, which are where they belong: a rank table has megabytes, and the worker holds what its record holds.
   std::string bytes;
-  order.SerializeToString(&bytes);
+  if (order.files().empty()) {
+    order.SerializeToString(&bytes);
+  } else {
+    v1::NodeLaunch kept = order;
+    kept.clear_files();
+    kept.SerializeToString(&bytes);
+  }
   launch.set_order(std::move(bytes));
   return launch;
 }

@@ -7,6 +7,10 @@
 //   LANG              C.UTF-8
 //   PYTHONUNBUFFERED  1: a rank's last lines must be in its file when it dies
 //   MUSTER_COOKIE     what a sweep looks for
+// A companion has the same, and what the order sets for it in place of what it sets for the ranks.
+//
+// With runtime.setup these are what the setup begins with, beside the order's common variables; the record's own environments are the order's alone, and the
+// worker puts them over what the setup left. Programs are then looked for by the worker, on the PATH that the ranks will have.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +27,10 @@
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
+
+// bash where there is one: people write `source` and arrays.
+inline constexpr const char* kSetupShells[] = {"/bin/bash", "/bin/sh"};
+inline constexpr const char* kEnvProgram = "/usr/bin/env";
 
 struct UserEntry {
   std::string name, home;
@@ -44,7 +52,7 @@ struct LaunchContext {
   std::string python_system{engine::kPythonSystem};
   const rundir::RunLayout* layout = nullptr;
 };
-// Errors (InvalidArgument) name the rank and the program that is not there.
+// Errors (InvalidArgument) name the rank or companion and the program that is not there.
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context);
 
 // `program` as execvp would find it on `path`, from `cwd`. NotFound, NotAllowed (there, but not executable). With `user`: as that user would find it, by owner

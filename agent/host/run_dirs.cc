@@ -58,7 +58,7 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
 
 // The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
 // The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
-Result<void> verify(const engine::CheckpointLayout& layout, const v1::ResumeLinks& resume) {
+Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, const v1::ResumeLinks& resume) {
   const auto no = [&](const std::string& why) {
     return fail(ErrorCode::DataLoss,
                 fmt::format("resuming from step {} in '{}': its checkpoint is {} on this node; keep checkpoints on a file system that every "
@@ -66,6 +66,8 @@ Result<void> verify(const engine::CheckpointLayout& layout, const v1::ResumeLink
                             resume.step(), resume.source(), why));
   };
   const DiskView files;
+  engine::LinkPlan plan = layout.resume_links(files, resume.source(), resume.step());
+  if (plan.links.empty()) return no("not there");
   std::vector<engine::FoundCheckpoint> found;
   std::optional<engine::FoundCheckpoint> step;
   for (std::size_t newest = 2;; newest *= 4) {  // as a rule it is one of the newest two, and a look costs reads on a network file system
@@ -79,7 +81,7 @@ Result<void> verify(const engine::CheckpointLayout& layout, const v1::ResumeLink
   const auto finished = static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
   const std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
   if (finished < needed) return no(fmt::format("torn: {} of its {} shards are whole", finished, needed));
-  return {};
+  return plan;
 }
 
 Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserEntry* owner) {
@@ -118,9 +120,11 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
     return fail(ErrorCode::InvalidArgument, fmt::format("making the directory of links '{}': it is not an absolute path", resume.dir()));
   auto layout = engine::make_layout(resume.layout());
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
-  const engine::LinkPlan plan = (*layout)->links(resume.source(), resume.step());
-  if (!plan.links.empty()) {
-    if (auto whole = verify(**layout, resume); !whole) return whole;
+  engine::LinkPlan plan;
+  if (!resume.layout().empty() && resume.layout() != "none") {  // a program that muster knows no checkpoints of finds an empty directory
+    auto planned = plan_links(**layout, resume);
+    if (!planned) return fail(std::move(planned).error());
+    plan = *std::move(planned);
   }
   const fs::path target = fs::path(resume.dir()).lexically_normal();
   if (auto made = make_with_parents(target.parent_path(), owner); !made) return made;

@@ -1,10 +1,17 @@
 #include "agent/host/run_view.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
 namespace muster::agent {
 namespace {
 
 using rundir::v1::Event;
 using rundir::v1::Mark;
+
+constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
 
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
@@ -45,6 +52,7 @@ Result<bool> RunView::refresh() {
   auto events = events_.read();
   if (!events) return fail(std::move(events).error());
   for (const Event& event : *events) fold(event);
+  if (seen_.swept && !launch_ && !ranks_traced_) trace_ranks();
   changed = !marks->empty() || !events->empty() || seen_.worker != worker_before || seen_.launch_sound != launch_before;
   return changed;
 }
@@ -69,8 +77,11 @@ Result<void> RunView::read_launch() {
   launch_->clear_ranks();
   launch_->clear_env();
   launch_->clear_order();
+  launch_->clear_companions();
   order_.clear_ranks();
   order_.clear_env();
+  order_.clear_files();
+  order_.clear_companions();
   return {};
 }
 
@@ -148,6 +159,7 @@ void RunView::fold(const Event& event) {
               .boot = BootTime(Duration(event.boot_ns()))};
       if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {
         exit.evidence = end->second.evidence;
+        exit.evidence_kind = end->second.kind;
         exit.success_seen = end->second.success_seen;
       }
       break;
@@ -157,13 +169,76 @@ void RunView::fold(const Event& event) {
       if (!stop_written_) stop_written_ = BootTime(Duration(event.boot_ns()));
       if (stop_why_ == rundir::v1::StopRequested::WHY_UNSPECIFIED) stop_why_ = event.stop_requested().why();
       break;
+    case Event::kCompanionStarted:
+      leaders_.push_back({.pid = static_cast<pid_t>(event.companion_started().pid()), .start_time = event.companion_started().start_time()});
+      break;
+    case Event::kCompanionExited: fold(event.companion_exited(), event); break;
+    case Event::kSetupStarted:
+      leaders_.push_back({.pid = static_cast<pid_t>(event.setup_started().pid()), .start_time = event.setup_started().start_time()});
+      seen_.setting_up = true;
+      break;
+    case Event::kSetupEnded: seen_.setting_up = false; break;
     case Event::kSwept:
       seen_.swept = true;
+      seen_.setting_up = false;
       seen_.swept_reason = ended_because(stop_why_);
       seen_.swept_at = at;
       break;
     case Event::WHAT_NOT_SET: break;  // of a newer worker
   }
+}
+
+// Of one that broke the attempt only when it is known what its log tells: the same directory gives the same facts.
+void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event) {
+  CompanionExitSeen exit{.name = exited.name(),
+                         .code = exited.code(),
+                         .signal = exited.signal(),
+                         .stop_requested = exited.stop_requested(),
+                         .at = rundir::wall_time(event),
+                         .boot = BootTime(Duration(event.boot_ns()))};
+  const bool bad = !exit.stop_requested && (exit.code != 0 || exit.signal != 0);
+  const auto known = companion_evidence_.find(exit.name);
+  if (bad && known == companion_evidence_.end()) {
+    companions_waiting_.push_back(std::move(exit));
+    return;
+  }
+  if (known != companion_evidence_.end()) exit.evidence = known->second;
+  seen_.companion_exits.push_back(std::move(exit));
+}
+
+std::vector<std::string> RunView::companions_without_evidence() const {
+  std::vector<std::string> names;
+  for (const CompanionExitSeen& exit : companions_waiting_) names.push_back(exit.name);
+  return names;
+}
+
+void RunView::give_companion_evidence(const std::string& name, const std::string& evidence) {
+  companion_evidence_.emplace(name, evidence);
+  const auto rest = std::ranges::stable_partition(companions_waiting_, [&](const CompanionExitSeen& exit) { return exit.name != name; });
+  for (CompanionExitSeen& exit : rest) {
+    exit.evidence = companion_evidence_.at(name);
+    seen_.companion_exits.push_back(std::move(exit));
+  }
+  companions_waiting_.erase(rest.begin(), rest.end());
+}
+
+// A power cut took the launch record of a run whose ranks had begun. Its exits may be with the controller already, which then waits for its logs: those of
+// the ranks that left a trace, and of all between them, for ranks of a node are consecutive.
+void RunView::trace_ranks() {
+  std::set<std::uint32_t> ranks;
+  for (const auto& [rank, pid] : seen_.pids) ranks.insert(rank);
+  for (const auto& [rank, exit] : seen_.exits) ranks.insert(rank);
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(layout_.logs(), error), end; !error && at != end; at.increment(error)) {
+    if (const auto rank = rundir::rank_of_log(at->path().filename().string())) ranks.insert(*rank);
+  }
+  if (ranks.empty() || *ranks.rbegin() - *ranks.begin() >= kRanksMost) return;
+  seen_.ranks.resize(*ranks.rbegin() - *ranks.begin() + 1);
+  std::iota(seen_.ranks.begin(), seen_.ranks.end(), *ranks.begin());
+  order_.Clear();
+  order_.mutable_watching()->set_grammar("none");
+  order_.mutable_watching()->set_layout("none");
+  ranks_traced_ = true;
 }
 
 void RunView::fold(const Mark& mark) {
@@ -177,6 +252,7 @@ void RunView::fold(const Mark& mark) {
     case Mark::kSwept:
       if (seen_.swept) break;  // the worker's last word came first
       seen_.swept = true;
+      seen_.setting_up = false;
       seen_.swept_reason = mark.swept().reason();
       seen_.swept_at = at;
       break;
@@ -193,8 +269,19 @@ void RunView::fold(const Mark& mark) {
     }
     case Mark::kEvidence: {
       const std::uint32_t rank = mark.evidence().rank();
-      end_of(rank).evidence = mark.evidence().line();
-      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) exit->second.evidence = mark.evidence().line();
+      const std::string& line = mark.evidence().line();
+      if (rank == kCompanionEvidence) {
+        const auto name_ends = std::min(line.find('\n'), line.size());
+        give_companion_evidence(line.substr(0, name_ends), line.substr(std::min(name_ends + 1, line.size())));
+        break;
+      }
+      const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());
+      end_of(rank).evidence = line;
+      end_of(rank).kind = kind;
+      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) {
+        exit->second.evidence = line;
+        exit->second.evidence_kind = kind;
+      }
       break;
     }
     case Mark::WHAT_NOT_SET: break;

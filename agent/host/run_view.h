@@ -11,6 +11,9 @@
 
 namespace muster::agent {
 
+// The mark of a companion's evidence is one of a rank that there cannot be: its line is the name, a line feed, and the log's line.
+inline constexpr std::uint32_t kCompanionEvidence = UINT32_MAX;
+
 class RunView {
  public:
   RunView(rundir::RunLayout layout, BootId own_boot)
@@ -24,6 +27,8 @@ class RunView {
   // Without ranks and environments. Null while there is none.
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
+  // order() says how its logs are read: the launch record is there, or what is left of the run tells its ranks.
+  [[nodiscard]] bool order_known() const { return launch_ || ranks_traced_; }
   [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }  // of the claim, until it is seen dead
   // Whether the worker lives could not be found out (no descriptor left, say): it counts as alive, and is to be looked for again.
   [[nodiscard]] const std::optional<Error>& worker_unknown() const { return worker_unknown_; }
@@ -36,6 +41,9 @@ class RunView {
   // Of the ranks that it forked: each leads a session of its own.
   [[nodiscard]] const std::vector<process::ProcessId>& leaders() const { return leaders_; }
   [[nodiscard]] bool marked_end(std::uint32_t rank) const { return ends_.contains(rank); }  // its evidence is in the mark file
+  // Companions that ended badly before a stop, and of which nobody has said yet what their logs tell.
+  [[nodiscard]] std::vector<std::string> companions_without_evidence() const;
+  void give_companion_evidence(const std::string& name, const std::string& evidence);
 
   // This life of the agent has spawned a worker for it, or has seen that one gone.
   void set_spawned(bool spawned) { spawned_ = spawned; }
@@ -45,7 +53,9 @@ class RunView {
   Result<void> read_claim();
   void fold(const rundir::v1::Event& event);
   void fold(const rundir::v1::Mark& mark);
+  void fold(const rundir::v1::CompanionExited& exited, const rundir::v1::Event& event);
   void judge_worker();
+  void trace_ranks();
 
   rundir::RunLayout layout_;
   BootId own_boot_;
@@ -61,9 +71,13 @@ class RunView {
   bool spawned_ = false;
   struct RankEnd {
     std::string evidence;
+    v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
     bool success_seen = false;
   };
   std::map<std::uint32_t, RankEnd> ends_;
+  std::map<std::string, std::string> companion_evidence_;  // by name
+  std::vector<CompanionExitSeen> companions_waiting_;      // for theirs
+  bool ranks_traced_ = false;
   std::vector<process::ProcessId> leaders_;
   std::optional<BootTime> stop_written_;
   rundir::v1::StopRequested::Why stop_why_ = rundir::v1::StopRequested::WHY_UNSPECIFIED;

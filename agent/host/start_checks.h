@@ -27,7 +27,7 @@ struct NodeFacts {
 // In this order: devices, user, directories and scripts, room, ports. Nothing: all is well.
 std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node);
 std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user);  // fills in both
-std::optional<Refusal> check_files(const v1::NodeLaunch& order);
+std::optional<Refusal> check_files(const v1::NodeLaunch& order);  // nothing where there is a setup: scripts and directories may be its work
 std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& node);
 std::optional<Refusal> check_ports(const v1::NodeLaunch& order);
 

@@ -1,9 +1,13 @@
 #include "agent/host/start_prepare.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
+#include "agent/host/launch_files.h"
 #include "agent/host/run_dirs.h"
 
 namespace muster::agent {
@@ -42,16 +46,43 @@ v1::StartFailure failure_of(const Error& error) {
 
 StartPrepared prepare_start(StartRequest request) {
   LaunchContext& context = request.context;
+  const v1::NodeLaunch& order = request.order;
+  const std::string whose = fmt::format("job '{}' attempt {}", order.job_name().empty() ? order.job_id() : order.job_name(), order.attempt());
+  now_preparing(fmt::format("looking for the user, directories and scripts of {} (working directory '{}')", whose,
+                            order.ranks().empty() ? std::string() : order.ranks(0).cwd()));
   context.layout = &request.layout;
   if (auto refusal = check(request, context.user, context.set_user)) return std::unexpected(*std::move(refusal));
   const UserEntry* owner = context.set_user ? &context.user : nullptr;
-  if (auto dirs = make_output_dirs(request.order, owner); !dirs) return refused(dirs.error());
-  if (request.order.has_resume()) {
-    if (auto links = make_resume_links(request.order.resume(), owner); !links) return refused(links.error());
+  now_preparing(fmt::format("making the directories of {} ('{}')", whose, order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
+  if (auto dirs = make_output_dirs(order, owner); !dirs) return refused(dirs.error());
+  now_preparing(fmt::format("writing the files of {}", whose));
+  if (auto files = write_launch_files(order, request.layout, owner); !files) return refused(files.error());
+  if (order.has_resume()) {
+    now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose, order.resume().source()));
+    if (auto links = make_resume_links(order.resume(), owner); !links) return refused(links.error());
   }
-  auto launch = make_launch(request.order, context);
+  now_preparing(fmt::format("looking for the programs of {}", whose));
+  auto launch = make_launch(order, context);
   if (!launch) return refused(launch.error());
   return std::move(*launch);
+}
+
+struct StartDoing {
+  const BootTime since = system_clock().now().boot;
+  std::mutex mutex;
+  std::string what = "its checks";
+};
+
+namespace {
+
+thread_local StartDoing* doing_here = nullptr;
+
+}  // namespace
+
+void now_preparing(std::string what) {
+  if (doing_here == nullptr) return;
+  const std::lock_guard lock(doing_here->mutex);
+  doing_here->what = std::move(what);
 }
 
 struct StartThreads::Home {
@@ -59,26 +90,85 @@ struct StartThreads::Home {
   async::Loop* loop = nullptr;  // none: closed
 };
 
-StartThreads::StartThreads(async::Loop& loop) : home_(std::make_shared<Home>()) { home_->loop = &loop; }
+StartThreads::StartThreads(async::Loop& loop, std::size_t most, Duration patience)
+    : home_(std::make_shared<Home>()), most_(most), patience_(patience), timer_(loop, "starts held up") {
+  home_->loop = &loop;
+}
 
 void StartThreads::run(std::function<StartPrepared()> work, std::function<void(StartPrepared)> then) {
-  const auto tell = [home = home_, then = std::move(then)](StartPrepared outcome) {
+  if (home_->loop == nullptr) return;
+  waiting_.push_back({std::move(work), std::move(then)});
+  go_on();
+}
+
+void StartThreads::begin(Start start) {
+  const auto doing = std::make_shared<StartDoing>();
+  const auto tell = [home = home_, this, doing, then = start.then](StartPrepared outcome) {
     const std::lock_guard lock(home->mutex);
     if (home->loop == nullptr) return;
-    home->loop->post("start prepared", [home, then, outcome = std::move(outcome)]() mutable {
-      if (home->loop != nullptr) then(std::move(outcome));  // closed on this loop, if it is
+    home->loop->post("start prepared", [home, this, doing, then, outcome = std::move(outcome)]() mutable {
+      if (home->loop == nullptr) return;  // closed on this loop, if it is, and this object perhaps gone
+      at_work_.remove(doing);
+      then(std::move(outcome));
+      if (home->loop != nullptr) go_on();
     });
   };
   try {
-    std::thread([work, tell] { tell(work()); }).detach();
-  } catch (const std::system_error&) {
-    tell(work());
+    std::thread([work = std::move(start.work), tell, doing] {
+      doing_here = doing.get();
+      tell(work());
+      doing_here = nullptr;
+    }).detach();
+    at_work_.push_back(doing);
+  } catch (const std::system_error& error) {
+    answer(std::move(start),
+           std::unexpected(Refusal{.why = v1::START_FAILURE_NODE,
+                                   .text = fmt::format("preparing the start: no thread is to be had: {}; raise the limit of processes of the agent's user "
+                                                       "(ulimit -u), or pids.max of its control group",
+                                                       error.code().message())}));
   }
 }
 
+void StartThreads::answer(Start start, StartPrepared outcome) {
+  home_->loop->post("start refused", [home = home_, then = std::move(start.then), outcome = std::move(outcome)]() mutable {
+    if (home->loop != nullptr) then(std::move(outcome));
+  });
+}
+
+// Those that wait get the threads that are free, or their refusal when the last one that might come free is held up as well.
+void StartThreads::go_on() {
+  while (!waiting_.empty() && at_work_.size() < most_) {
+    Start start = std::move(waiting_.front());
+    waiting_.pop_front();
+    begin(std::move(start));
+  }
+  timer_.cancel();
+  if (waiting_.empty()) return;
+  const BootTime now = system_clock().now().boot;
+  const BootTime until = at_work_.back()->since + patience_;
+  if (now < until) return timer_.arm(until - now, [this] { go_on(); });
+  const Refusal refusal = held_up(now);
+  for (Start& start : std::exchange(waiting_, {})) answer(std::move(start), std::unexpected(refusal));
+}
+
+Refusal StartThreads::held_up(BootTime now) const {
+  StartDoing& longest = *at_work_.front();
+  const std::lock_guard lock(longest.mutex);
+  return {.why = v1::START_FAILURE_NODE,
+          .text = fmt::format("preparing the start: all {} threads for starts are held up on this node, the longest for {} s in {}; is that file system "
+                              "there? They come back with it, or with a restart of the agent",
+                              most_, (now - longest.since) / std::chrono::seconds(1), longest.what)};
+}
+
 void StartThreads::close() {
-  const std::lock_guard lock(home_->mutex);
-  home_->loop = nullptr;
+  {
+    const std::lock_guard lock(home_->mutex);
+    if (home_->loop == nullptr) return;
+    home_->loop = nullptr;
+  }
+  timer_.cancel();
+  waiting_.clear();
+  at_work_.clear();
 }
 
 }  // namespace muster::agent

@@ -37,6 +37,12 @@ void Link::stop() {
   if (stream_) stream_->close();
 }
 
+void Link::say_hello_again() {
+  if (stopped_ || !stream_) return;
+  hello_again_ = true;
+  stream_->close();
+}
+
 void Link::wait() { gate_.wait(); }
 
 void Link::open() {
@@ -119,12 +125,13 @@ void Link::on_message(v1::ConnectResponse message) {
 }
 
 void Link::on_done(const grpc::Status& status) {
-  const bool was_up = std::exchange(welcomed_, false);
+  const bool was_up = std::exchange(welcomed_, false), again = std::exchange(hello_again_, false);
   stream_.reset();
   hello_timer_.cancel();
   if (stopped_) return;
   if (was_up && handlers_.on_down) handlers_.on_down();
   if (refused_by_us_) return;  // said, and armed, by refused()
+  if (again) return open();
   if (!was_up && is_refusal(status.error_code())) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;

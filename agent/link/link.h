@@ -57,6 +57,9 @@ class Link {
   // Not on the loop: until gRPC has let go of the last stream.
   void wait();
 
+  // For what only a Hello can say: ends the stream and opens another at once. Nothing where there is none: the next one says it anyway.
+  void say_hello_again();
+
   [[nodiscard]] bool up() const { return welcomed_; }
   // Dropped when not up: what is to be said is said again after the next Welcome.
   void send_facts(v1::Facts facts);
@@ -84,6 +87,7 @@ class Link {
   bool stopped_ = false;
   bool refused_by_us_ = false;
   bool hello_timed_out_ = false;
+  bool hello_again_ = false;  // it was ended for that
   std::string address_;
   std::string said_;  // the last complaint, until the next Welcome
 };

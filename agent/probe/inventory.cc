@@ -1,6 +1,5 @@
 #include "agent/probe/inventory.h"
 
-#include <google/protobuf/stubs/common.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,6 +8,9 @@
 #include <cctype>
 #include <climits>
 #include <fstream>
+
+#include "agent/probe/interfaces.h"
+#include "common/base/utf8.h"
 
 namespace muster::agent {
 namespace {
@@ -19,13 +21,6 @@ bool alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 Result<v1::Inventory> probe_inventory(const InventoryOptions& options) {
   v1::Inventory inventory;
-  const std::uint32_t cores = usable_cores();
-  const std::uint32_t devices = options.devices.value_or(cores);
-  for (std::uint32_t id = 0; id < devices; ++id) {
-    v1::Device* device = inventory.add_devices();
-    device->set_id(id);
-    device->set_type("cpu");
-  }
   if (options.address.empty()) {
     auto address = address_towards(options.controller);
     if (!address) return fail(std::move(address).error());
@@ -34,10 +29,11 @@ Result<v1::Inventory> probe_inventory(const InventoryOptions& options) {
     inventory.set_address(options.address);
   }
   inventory.set_hostname(host_name());
-  inventory.set_cpus(cores);
+  inventory.set_cpus(usable_cores());
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page));
   for (const auto& [key, value] : options.labels) (*inventory.mutable_labels())[key] = value;
+  for (v1::NetworkInterface& one : network_interfaces()) *inventory.add_interfaces() = std::move(one);
   return inventory;
 }
 
@@ -52,7 +48,7 @@ Result<std::pair<std::string, std::string>> parse_label(const std::string& text)
   if (!std::ranges::all_of(key, [](char c) { return alnum(c) || c == '.' || c == '_' || c == '/' || c == '-'; })) {
     return refuse("a key holds letters, digits and any of . _ / -");
   }
-  if (!google::protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()))) return refuse("it is not UTF-8 text");
+  if (!is_utf8(text)) return refuse("it is not UTF-8 text");
   if (value.size() > 255 || !std::ranges::all_of(value, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; })) {
     return refuse("a value has at most 255 printable bytes");
   }

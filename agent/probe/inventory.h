@@ -1,10 +1,9 @@
-// What this node is: read once at the agent's start, sent in Hello. Plain functions over /proc and the system's tables; any thread; blocks for a
-// name look-up at most. Leaves health and vendor devices to probes of their own (one file a device type, joined in probe_inventory).
+// What this node is but for its devices (probe.h): read once at the agent's start, sent in Hello. Plain functions over /proc and the system's tables; any
+// thread; blocks for a name look-up at most.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,9 +14,8 @@
 namespace muster::agent {
 
 struct InventoryOptions {
-  std::optional<std::uint32_t> devices;  // slots of type "cpu"; nothing: one a core that this process may use
-  std::string address;                   // training address; empty: that of the interface which routes to the controller
-  std::string controller;                // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  std::string address;     // training address; empty: that of the interface which routes to the controller
+  std::string controller;  // gRPC target: "host:port", "[v6]:port", "unix:/path"
   std::map<std::string, std::string> labels;
 };
 Result<v1::Inventory> probe_inventory(const InventoryOptions& options);

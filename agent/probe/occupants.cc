@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "agent/probe/text.h"
 #include "common/engine/ranktable/words.h"
 #include "common/io/file.h"
+#include "common/process/identity.h"
 
 namespace muster::agent::probe {
 namespace {
@@ -39,20 +41,37 @@ std::string user_of(pid_t pid) {
   passwd entry{};
   passwd* found = nullptr;
   while (file && ::fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
-    if (found->pw_uid == info.st_uid) return found->pw_name;
+    if (found->pw_uid == info.st_uid) return clean(found->pw_name, 60);
   }
   return "uid " + std::to_string(info.st_uid);
 }
 
+bool has_ended(pid_t pid) {
+  const auto stat = process::read_stat(pid);
+  return !stat && stat.error().code == ErrorCode::NotFound;
+}
+
 }  // namespace
 
-void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours) {
+bool sees_all_processes() {
+  // include/linux/proc_ns.h: PROC_PID_INIT_INO = 0xEFFFFFFC, the first pid namespace of every kernel.
+  std::array<char, 64> name{};
+  const ssize_t size = ::readlink("/proc/self/ns/pid", name.data(), name.size());
+  return size > 0 && std::string_view(name.data(), static_cast<std::size_t>(size)) == "pid:[4026531836]";
+}
+
+void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours, bool sees_all) {
   std::erase_if(occupants, [&](Occupant& one) {
     std::array<std::optional<pid_t>, 2> here = {one.pid, one.pid_in_container};
     for (const auto& pid : here) {
       if (!pid || *pid <= 0) continue;
-      const bool named = !one.name.empty();
-      if (named && !same_name(one.name, *pid)) continue;
+      // One of ours may have ended since the tool looked: its card is not a stranger's for that.
+      if (has_ended(*pid)) {
+        if (sees_all || (ours && ours(*pid))) return true;
+        continue;
+      }
+      const bool named = sees_all || !one.name.empty();
+      if (!sees_all && named && !same_name(one.name, *pid)) continue;
       if (ours && ours(*pid)) return true;
       if (named && one.user.empty()) one.user = user_of(*pid);
     }

@@ -1,5 +1,5 @@
-// Whose the processes on a device are. Tools name them by the host's pid; an agent in a container sees other numbers, so a pid is believed to be a process of
-// this side only where the names agree as well. Reads /proc and /etc/passwd (never a directory service, which may hang). Any thread.
+// Whose the processes on a device are. Tools name them by the host's pid; an agent in a container sees other numbers, so there a pid is believed to be a
+// process of this side only where the names agree as well. Reads /proc and /etc/passwd (never a directory service, which may hang). Any thread.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,11 @@
 
 namespace muster::agent::probe {
 
-// Takes those that are ours off, gives the rest their user where this side can see them. `ours`: of a pid on this side; none = nobody is.
-void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours);
+// Whether pids here are the machine's own: not those of a container.
+bool sees_all_processes();
+
+// Takes those that are ours off, gives the rest their user where this side can see them. `ours`: of a pid on this side, whose process may have ended meanwhile;
+// none = nobody is. `sees_all`: a process that is not there any more occupies nothing; in a container nobody can tell.
+void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours, bool sees_all = sees_all_processes());
 
 }  // namespace muster::agent::probe

@@ -48,7 +48,7 @@ class Tools {
       }
     }
     const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()), std::chrono::milliseconds(0));
-    auto ran = runner_.run(there, env_, {.each = options_.each, .total = left, .parallel = options_.parallel});
+    auto ran = runner_.run(there, env_, {.each = options_.each, .total = left, .parallel = options_.parallel, .cancel_fd = options_.cancel_fd});
     for (std::size_t at = 0; at < ran.size(); ++at) answers[whose[at]] = std::move(ran[at]);
     return answers;
   }
@@ -101,9 +101,10 @@ Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
     }
     if (probed.devices.empty() && !failed) probed.devices = cpu_slots(options.cores);
   }
+  const bool sees_all = options.sees_all ? *options.sees_all : sees_all_processes();
   for (Device& device : probed.devices) {
     if (!device.numa_node) device.numa_node = numa_node_of(options.sys, device.bus_id);
-    keep_strangers(device.occupants, options.ours);
+    keep_strangers(device.occupants, options.ours, sees_all);
   }
   return probed;
 }

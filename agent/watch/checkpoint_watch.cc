@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "agent/watch/disk_view.h"
-
 namespace muster::agent {
 namespace {
 
@@ -20,16 +18,13 @@ std::ptrdiff_t finished(const engine::FoundCheckpoint& checkpoint) { return std:
 
 Result<std::unique_ptr<CheckpointWatch>> CheckpointWatch::make(const v1::Watching& watching) {
   if (watching.save_dir().empty() || watching.layout().empty() || watching.layout() == "none") return nullptr;
-  auto layout = engine::make_layout(watching.layout());
+  auto layout = engine::make_layout(watching.layout(), {.world_size = watching.world_size()});
   if (!layout) return fail(std::move(layout.error()));
-  return std::unique_ptr<CheckpointWatch>(new CheckpointWatch(std::move(*layout), watching.save_dir()));
+  return std::unique_ptr<CheckpointWatch>(new CheckpointWatch({std::move(*layout), watching.save_dir()}));
 }
 
-std::vector<engine::FoundCheckpoint> CheckpointWatch::look() const { return layout_->scan(DiskView(), save_dir_, kNewest); }
-
-std::set<std::string> CheckpointWatch::dirs(const std::vector<engine::FoundCheckpoint>& found) const {
-  std::set<std::string> dirs{save_dir_};
-  const DiskView files;
+std::set<std::string> SaveDir::dirs(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const {
+  std::set<std::string> dirs{path};
   for (const engine::FoundCheckpoint& checkpoint : found) {
     dirs.insert(checkpoint.path);
     for (const auto& entry : files.list(checkpoint.path)) {

@@ -1,5 +1,5 @@
-// One run's save directory: which checkpoints are there, what of them is new. look() reads the disk and may take long on a network file system; accept() and
-// fill() are pure and cheap: Watch calls look() on its thread without its lock, the others under it. What is whole is the layout's word alone
+// One run's save directory: which checkpoints are there, what of them is new. SaveDir's looks read the disk, may take long on a network file system or never
+// come back, and belong on a thread of their own; CheckpointWatch is pure and cheap, under Watch's lock. What is whole is the layout's word alone
 // (common/engine/layout.h).
 #pragma once
 
@@ -16,18 +16,25 @@
 
 namespace muster::agent {
 
-class CheckpointWatch {
- public:
+// A value: a thread that looks has its own copy.
+struct SaveDir {
   static constexpr std::size_t kNewest = 2;      // steps looked at
   static constexpr std::size_t kDirsMost = 128;  // directories watched below the save directory
 
+  std::shared_ptr<const engine::CheckpointLayout> layout;
+  std::string path;
+
+  [[nodiscard]] std::vector<engine::FoundCheckpoint> look(const engine::FileView& files) const { return layout->scan(files, path, kNewest); }
+  // Directories where a change may mean a new finished shard: the save directory and those of the newest steps.
+  [[nodiscard]] std::set<std::string> dirs(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const;
+};
+
+class CheckpointWatch {
+ public:
   // Errors: an unknown layout. Nothing: there are no checkpoints to look for.
   static Result<std::unique_ptr<CheckpointWatch>> make(const v1::Watching& watching);
 
-  [[nodiscard]] std::vector<engine::FoundCheckpoint> look() const;
-  // Directories where a change may mean a new finished shard: the save directory and those of the newest steps.
-  [[nodiscard]] std::set<std::string> dirs(const std::vector<engine::FoundCheckpoint>& found) const;
-  [[nodiscard]] const std::string& save_dir() const { return save_dir_; }
+  [[nodiscard]] const SaveDir& save_dir() const { return save_dir_; }
 
   // True: a shard more is finished, or a checkpoint sealed. Steps that changed get `mark`.
   bool accept(std::vector<engine::FoundCheckpoint> found, std::uint64_t mark);
@@ -39,9 +46,8 @@ class CheckpointWatch {
     engine::FoundCheckpoint checkpoint;
     std::uint64_t mark = 0;
   };
-  CheckpointWatch(std::unique_ptr<engine::CheckpointLayout> layout, std::string save_dir) : layout_(std::move(layout)), save_dir_(std::move(save_dir)) {}
-  const std::unique_ptr<engine::CheckpointLayout> layout_;
-  const std::string save_dir_;
+  explicit CheckpointWatch(SaveDir save_dir) : save_dir_(std::move(save_dir)) {}
+  const SaveDir save_dir_;
   std::map<std::int64_t, Known> known_;
 };
 

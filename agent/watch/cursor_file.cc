@@ -5,7 +5,6 @@
 #include "common/io/file.h"
 
 namespace muster::agent {
-
 Result<CursorFile> CursorFile::load(std::filesystem::path path) {
   CursorFile file(std::move(path));
   auto sound = file.replay();

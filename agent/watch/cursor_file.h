@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "common/base/error.h"
 #include "common/io/frames.h"

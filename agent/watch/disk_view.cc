@@ -15,13 +15,17 @@
 namespace muster::agent {
 namespace {
 
-std::string read_part(const std::string& file, std::size_t most, bool from_end) {
+// `where`: of a file of `size` bytes, the offset to begin at when `most` bytes are wanted.
+template <class Where>
+std::string read_part(const std::string& file, std::size_t most, Where&& where) {
   const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat now{};
   if (!fd || ::fstat(fd.get(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
   const auto size = static_cast<std::uint64_t>(now.st_size);
-  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>({most, DiskView::kReadMost, size})), '\0');
-  const std::uint64_t from = from_end ? size - text.size() : 0;
+  most = std::min(most, DiskView::kReadMost);
+  const std::uint64_t from = where(size, most);
+  if (from >= size) return {};
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(most, size - from)), '\0');
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t got = ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
@@ -44,14 +48,37 @@ std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) cons
     if (name == "." || name == ".." || !is_utf8(name)) continue;
     struct stat now{};
     if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) continue;
-    entries.push_back({std::string(name), S_ISDIR(now.st_mode), S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0});
+    entries.push_back({.name = std::string(name),
+                       .directory = S_ISDIR(now.st_mode),
+                       .bytes = S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0,
+                       .mode = now.st_mode & 07777});
   }
   ::closedir(open);
   return entries;
 }
 
-std::string DiskView::head(const std::string& file, std::size_t most) const { return read_part(file, most, false); }
-std::string DiskView::tail(const std::string& file, std::size_t most) const { return read_part(file, most, true); }
+std::string DiskView::head(const std::string& file, std::size_t most) const {
+  return read_part(file, most, [](std::uint64_t, std::size_t) { return 0; });
+}
+
+std::string DiskView::tail(const std::string& file, std::size_t most) const {
+  return read_part(file, most, [](std::uint64_t size, std::size_t wanted) { return size - std::min<std::uint64_t>(size, wanted); });
+}
+
+std::string DiskView::part(const std::string& file, std::uint64_t from, std::size_t most) const {
+  return read_part(file, most, [from](std::uint64_t, std::size_t) { return from; });
+}
+
+std::uint64_t device_of(std::string path) {
+  struct stat about{};
+  while (::stat(path.c_str(), &about) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return 0;
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos || path.size() == 1) return 0;
+    path.resize(std::max<std::size_t>(slash, 1));
+  }
+  return about.st_dev;
+}
 
 bool is_network_file_system(const std::string& path) {
   struct statfs about{};

@@ -1,7 +1,6 @@
 #include "agent/watch/evidence.h"
 
 #include "agent/watch/line_scanner.h"
-#include "common/engine/grammar.h"
 
 namespace muster::agent {
 namespace {
@@ -51,31 +50,82 @@ std::string_view without_rank(std::string_view line) {
 
 // An exception that no rule knows is what ended its process all the same: just below those that are known.
 constexpr int kUnknownException = 89;
+// Training went on with a loss that is no number: above what another rank's death leaves, below whatever names an end of its own.
+constexpr int kVanishedLoss = 50;
+
+// common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error Message'", EE9999, ERR01100; "Please check logs in directory".
+constexpr int kPointer = 38, kLauncherWord = 15;
 
 }  // namespace
 
-std::string best_evidence(std::string_view log_tail) {
-  std::string best;
-  int best_rank = 0;
+v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
+  using enum engine::Trouble;
+  switch (evidence.trouble) {
+    case None:
+    case Interrupted:
+    case TracebackHead: return v1::EVIDENCE_KIND_UNSPECIFIED;
+    case Link:
+    case ConnectTimeout:
+    case CollectiveTimeout:
+    case PeerLost: return v1::EVIDENCE_KIND_CONSEQUENCE;
+    case Operator: return evidence.rank > kPointer ? v1::EVIDENCE_KIND_CAUSE : v1::EVIDENCE_KIND_UNSPECIFIED;
+    case Complaint: return evidence.rank > kLauncherWord ? v1::EVIDENCE_KIND_CAUSE : v1::EVIDENCE_KIND_UNSPECIFIED;
+    case DeviceMemory:
+    case HostMemory:
+    case Storage:
+    case Arguments:
+    case NotANumber:
+    case DeviceFault:
+    case DeviceBusy:
+    case Port:
+    case Crash:
+    case RankTable:
+    case Settings:
+    case NotFound:
+    case Killed:
+    case Exception:
+    case Resource:
+    case DataStall: return v1::EVIDENCE_KIND_CAUSE;
+  }
+  return v1::EVIDENCE_KIND_UNSPECIFIED;
+}
+
+FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar) {
+  std::string best, code, vanished;
+  engine::Evidence best_is;  // its code points into a line that is gone
   bool in_traceback = false;
   LineScanner lines;
   const auto look = [&](std::string_view line) {
-    int rank = engine::evidence_rank(line);
+    engine::Evidence evidence = engine::evidence_in(line);
     const std::string_view bare = without_rank(line);
     if (bare.starts_with("Traceback (most recent call last)")) {
       in_traceback = true;
     } else if (in_traceback && !indented(bare)) {
       in_traceback = false;
-      if (rank == 0) rank = kUnknownException;
+      if (evidence.rank == 0) evidence = {.rank = kUnknownException, .trouble = engine::Trouble::Exception, .code = {}};
     }
-    if (rank > 0 && rank >= best_rank) {
-      best_rank = rank;
+    if (evidence.rank > 0 && evidence.rank >= best_is.rank) {
+      best_is = evidence;
       best.assign(line);
+      code.assign(evidence.code);
+    }
+    if (!grammar) return;
+    const auto step = grammar->step(line);
+    if (!step) return;
+    if (engine::nan_sign(*step)) {
+      if (vanished.empty()) vanished.assign(line);  // where it began
+    } else if (step->has_loss) {
+      vanished.clear();
     }
   };
   lines.feed(log_tail, look);
   lines.finish(look);
-  return printable(best);
+  if (!vanished.empty() && best_is.rank < kVanishedLoss) return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE};
+  FoundEvidence found{.line = printable(best), .kind = kind_of(best_is)};
+  if (!code.empty() && found.line.find(code) == std::string::npos) found.line = printable(code + ": " + best);
+  return found;
 }
+
+std::string best_evidence(std::string_view log_tail) { return find_evidence(log_tail).line; }
 
 }  // namespace muster::agent

@@ -1,21 +1,25 @@
-// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any thread calls, watch_thread.cc what the thread does.
+// The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any thread calls, watch_thread.cc what the thread does with
+// logs, watch_looks.cc what it has other threads look at.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/watch/checkpoint_watch.h"
+#include "agent/watch/inbox.h"
 #include "agent/watch/inotify.h"
+#include "agent/watch/look_threads.h"
 #include "agent/watch/progress.h"
 #include "agent/watch/rank_reader.h"
 #include "agent/watch/watch.h"
-#include "common/io/unique_fd.h"
 
 namespace muster::agent {
 
@@ -38,6 +42,14 @@ struct WatchedRank {
   bool complete = false;
 };
 
+// One kind of look of one run: at most one is under way.
+struct Look {
+  bool out = false;
+  BootTime since{};          // when it was asked for
+  bool told = false;         // that it hangs
+  std::uint64_t device = 0;  // 0: not known yet
+};
+
 struct WatchedRun {
   RunKey key;
   std::filesystem::path logs_dir;
@@ -47,16 +59,23 @@ struct WatchedRun {
   bool begun = false;
   Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
-  bool scan_due = true;
-  bool last_scan_due = false;  // somebody waits for it
-  bool blind = false;          // its save directory is on a file system that does not tell
-  BootTime scan_at{};          // not before
-  BootTime scan_sure_at{};     // at the latest
   bool first_step_told = false;
+
+  // Looks, the watch's thread:
+  Look saves;
+  bool scan_due = true;
+  bool blind = false;       // its save directory is on a file system that does not tell
+  BootTime scan_at{};       // not before
+  BootTime scan_sure_at{};  // at the latest
+  enum class LastLook : std::uint8_t { No, Due, Out, Told } last_look = LastLook::No;
+  BootTime last_look_until{};  // while it is Due or Out
+  Look success;
+  using Ends = std::vector<std::pair<RankNo, RankEnd>>;
+  Ends success_due, success_out;  // answers that wait for the next look, for the one that is out
 
   // Under Watch's mutex (the map itself never changes):
   std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
-  std::unique_ptr<CheckpointWatch> checkpoints;  // look() and dirs(): the watch's thread, without the mutex
+  std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
   Progress progress;
   bool swept = false;
   bool removed = false;
@@ -64,11 +83,12 @@ struct WatchedRun {
 
 class FileWatch final : public Watch {
  public:
-  FileWatch(WatchOptions options, Post post, WatchCallbacks callbacks, io::UniqueFd wake_fd)
+  FileWatch(WatchOptions options, Post post, WatchCallbacks callbacks, std::shared_ptr<Inbox> inbox)
       : options_(std::move(options)),
         post_(std::move(post)),
         callbacks_(std::move(callbacks)),
-        wake_fd_(std::move(wake_fd)),
+        inbox_(std::move(inbox)),
+        looks_(options_.look_threads),
         buffer_(256 << 10),
         thread_([this] { work(); }) {}
   ~FileWatch() override { stop(); }
@@ -90,7 +110,6 @@ class FileWatch final : public Watch {
  private:
   using RunPtr = std::shared_ptr<WatchedRun>;
   void work();
-  void enqueue(std::function<void()> task);
   RunPtr find(const RunKey& run);
   std::vector<RunPtr> all_runs();
   void tell(const RunPtr& run, std::function<void()> closure);
@@ -102,8 +121,22 @@ class FileWatch final : public Watch {
   bool pass(BootTime now);
   bool read_rank(const RunPtr& run, WatchedRank& rank, BootTime now);
   void finish_rank(const RunPtr& run, WatchedRank& rank);
-  void scan(const RunPtr& run, BootTime now);
+  void tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer);
+
+  struct SavesSeen;  // what a look brings
+  [[nodiscard]] static LookThreads::Lane lane_of(const Look& look, Inotify::Owner own);
+  void send(Look& look, Inotify::Owner own, LookThreads::Work work);
+  void came_back(Look& look, Inotify::Owner own, std::uint64_t device);
+  void look_at_saves(const RunPtr& run, BootTime now);
+  void saves_seen(const RunPtr& run, SavesSeen seen);
+  void look_for_success(const RunPtr& run);
+  void success_seen(const RunPtr& run, bool there, std::uint64_t device);
+  void last_look_due(const RunPtr& run);
   void tell_last_look(const RunPtr& run);
+  [[nodiscard]] BootTime looks_until();
+  void mind_looks(BootTime now);
+  void mind(const WatchedRun& run, Look& look, Inotify::Owner own, BootTime now, const char* doing, const std::string& path);
+
   void ask_kernel();
   void watch_logs(WatchedRun& run);
   void look_blindly();
@@ -118,22 +151,24 @@ class FileWatch final : public Watch {
 
   std::mutex mutex_;
   std::map<RunKey, RunPtr> runs_;
-  std::vector<std::function<void()>> tasks_;
   std::uint64_t mark_ = 0;
   bool stopping_ = false;
 
   std::mutex wake_mutex_;  // held while `wake_` runs, so that on_bytes can end it
   std::function<void()> wake_;
 
+  const std::shared_ptr<Inbox> inbox_;
+  LookThreads looks_;
+
   // The watch's thread:
   Inotify inotify_;
-  const io::UniqueFd wake_fd_;
   std::vector<char> buffer_;
   std::map<Inotify::Owner, RunPtr> owners_;
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
   BootTime room_at_{};  // next look at the disk's room
-  bool instance_troubled_ = false, watches_troubled_ = false;
+  bool instance_troubled_ = false, watches_troubled_ = false, threads_troubled_ = false;
+  std::set<LookThreads::Lane> hangs_told_;
 
   std::thread thread_;  // last: it uses all of the above
 };

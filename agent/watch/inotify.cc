@@ -8,6 +8,15 @@
 #include <vector>
 
 namespace muster::agent {
+namespace {
+
+// Added to what is watched there already: a directory may be watched under two names and for two reasons.
+int add_watch(int fd, const std::string& dir, bool writes) {
+  const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO | (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR | IN_MASK_ADD;
+  return ::inotify_add_watch(fd, dir.c_str(), kinds);
+}
+
+}  // namespace
 
 Result<Inotify> Inotify::make(const std::function<int(int flags)>& init) {
   const int flags = IN_NONBLOCK | IN_CLOEXEC;
@@ -26,15 +35,37 @@ Inotify::Watching Inotify::watch(const std::string& dir, Owner owner, bool write
     return watches_[known->second].owners.insert(owner).second ? Watching::New : Watching::Already;
   }
   if (!works()) return Watching::No;
-  const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO | (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR;
-  const int watch = ::inotify_add_watch(fd_.get(), dir.c_str(), kinds);
-  if (watch < 0) return errno == ENOSPC ? Watching::NoneLeft : Watching::No;
-  by_dir_[dir] = watch;
-  Watched& watched = watches_[watch];
+  const int watch = add_watch(fd(), dir, writes);
+  const int error = watch < 0 ? errno : 0;
+  return took({.dir = dir, .watch = watch, .error = error}, owner);
+}
+
+std::vector<Inotify::Asked> Inotify::ask(const Instance& instance, const std::set<std::string>& dirs) {
+  std::vector<Asked> all;
+  all.reserve(dirs.size());
+  for (const std::string& dir : dirs) {
+    Asked& asked = all.emplace_back(Asked{.dir = dir});
+    if (!instance) continue;
+    asked.watch = add_watch(instance->get(), dir, false);
+    if (asked.watch < 0) asked.error = errno;
+  }
+  return all;
+}
+
+Inotify::Watching Inotify::took(const Asked& asked, Owner owner) {
+  if (asked.watch < 0) return asked.error == ENOSPC ? Watching::NoneLeft : Watching::No;
+  if (const auto known = by_dir_.find(asked.dir); known != by_dir_.end() && known->second != asked.watch) drop(known->second, owner);
+  by_dir_[asked.dir] = asked.watch;
+  Watched& watched = watches_[asked.watch];
   // Two names of one directory are one watch.
-  watched.dir = dir;
-  watched.owners.insert(owner);
-  return Watching::New;
+  watched.dir = asked.dir;
+  return watched.owners.insert(owner).second ? Watching::New : Watching::Already;
+}
+
+void Inotify::refuse(const std::vector<Asked>& asked) {
+  for (const Asked& one : asked) {
+    if (one.watch >= 0 && works() && !watches_.contains(one.watch)) ::inotify_rm_watch(fd(), one.watch);
+  }
 }
 
 void Inotify::drop(int watch, Owner owner) {
@@ -42,7 +73,7 @@ void Inotify::drop(int watch, Owner owner) {
   if (found == watches_.end()) return;
   found->second.owners.erase(owner);
   if (!found->second.owners.empty()) return;
-  ::inotify_rm_watch(fd_.get(), watch);
+  ::inotify_rm_watch(fd(), watch);
   std::erase_if(by_dir_, [&](const auto& entry) { return entry.second == watch; });
   watches_.erase(found);
 }
@@ -61,7 +92,7 @@ void Inotify::drain(const std::function<void(Owner, std::string_view)>& changed)
   alignas(inotify_event) std::array<char, 16 << 10> buffer;
   // Bounded: a writer that is quicker than we are must not hold us here.
   for (int round = 0; round < 64; ++round) {
-    const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
+    const ssize_t got = ::read(fd(), buffer.data(), buffer.size());
     if (got <= 0) return;
     for (ssize_t at = 0; at < got;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);

@@ -40,8 +40,15 @@ LogFile::LogFile(std::filesystem::path log, CursorFile cursor) : log_(std::move(
     segment_.set_base_known(true);
   }
   if (cursor_.floor()) floor_ = *cursor_.floor();
-  if (restored_ && restored_->segment() == segment_.number()) parsed_ = restored_->position();
-  parsed_ = std::max(parsed_, floor_.position());
+  if (restored_ && restored_->segment() == segment_.number()) {
+    parsed_ = restored_->position();
+    anchor_ = restored_->anchor();
+    if (anchor_.size() > std::min<std::uint64_t>(kAnchor, parsed_)) anchor_.clear();  // nothing that this program wrote
+  }
+  if (parsed_ < floor_.position()) {
+    parsed_ = floor_.position();
+    anchor_.clear();
+  }
 }
 
 Result<std::size_t> LogFile::pread_some(char* to, std::size_t most, std::uint64_t at) const {
@@ -153,11 +160,28 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
   }
 }
 
+// Of what will be parsed again the bytes before count. Another segment may have taken the file's place meanwhile: then there is no anchor.
+std::string LogFile::anchor_before(std::uint64_t held) {
+  if (held == 0) return anchor_;
+  if (!fd_ || held > parsed_) return {};
+  const std::uint32_t number = segment_.number();
+  const std::uint64_t position = parsed_ - held;
+  const std::uint64_t from = std::max(floor_.position(), position > kAnchor ? position - kAnchor : 0);
+  if (from >= position) return {};
+  std::string anchor(static_cast<std::size_t>(position - from), '\0');
+  const auto got = pread_some(anchor.data(), anchor.size(), from);
+  if (!got || *got != anchor.size()) return {};
+  const auto there = look();  // an error comes again, and is told, at the next read
+  return there && *there && segment_.number() == number ? anchor : std::string();
+}
+
 Result<void> LogFile::remember(logs::v1::Parsed said, std::uint64_t held) {
   const std::scoped_lock lock(mutex_);
+  const std::string anchor = anchor_before(held);
   if (auto done = persist_segment(); !done) return done;
   said.set_segment(segment_.number());
   said.set_position(held <= parsed_ ? parsed_ - held : 0);
+  said.set_anchor(anchor);
   logs::v1::CursorRecord record;
   *record.mutable_parsed() = std::move(said);
   return cursor_.append(record);

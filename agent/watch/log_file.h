@@ -5,10 +5,10 @@
 //             older segments | holes (punched) | readable: shipped, unshipped | not looked at yet
 //
 // A segment is the file's content since the program last truncated it. It is recognised by its inode, its first bytes (head, at most 256) and the
-// bytes just before the parser; read first, then checked again, so that no byte of a new segment passes for one of the old. The first 4 KiB block is never
-// punched: the head stays. A truncation while the agent lives gives the new segment the base "end of what was seen"; one while it was down leaves the base open
-// until the controller has said what it has. Both record a loss at the base, be it of no known byte. Thread-safe: the watch's thread parses, the log link's
-// thread reads; one mutex, held for at most one read of `most` bytes.
+// bytes just before the parser (anchor, at most 64), which outlive the agent, too; read first, then checked again, so that no byte of a new segment passes for
+// one of the old. The first 4 KiB block is never punched: the head stays. A truncation while the agent lives gives the new segment the base "end of what was
+// seen"; one while it was down leaves the base open until the controller has said what it has. Both record a loss at the base, be it of no known byte.
+// Thread-safe: the watch's thread parses, the log link's thread reads; one mutex, held for at most one read of `most` bytes.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +71,7 @@ class LogFile {
   Result<bool> look();  // opens and checks; false: there is no file yet
   void begin_segment(std::uint64_t size, std::uint64_t inode);
   Result<void> persist_segment();
+  std::string anchor_before(std::uint64_t held);
   Result<std::uint64_t> punch(std::uint64_t to, const char* reason);
   Result<std::size_t> pread_some(char* to, std::size_t most, std::uint64_t at) const;
 

@@ -1,5 +1,5 @@
 // What one run's logs have said of progress, ready for pulses: the latest step of every rank, and the samples of the lowest rank that prints steps. Pure
-// values; its owner (Watch) locks.
+// values; its owner (Watch) locks. A loss that is no number any more (engine::nan_sign) is none, and the one before it is not shown in its place.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,15 @@ namespace muster::agent {
 
 inline constexpr std::size_t kSamplesMost = 1000;  // of a reading, and of what waits for one
 
+// A line may tell the step without the total or the loss: what is known stays.
+void merge(engine::StepLine& latest, const engine::StepLine& line);
+
 class Progress {
  public:
-  // `mark` grows with every call (the caller's own counter, shared with shard lists).
+  // Of the same step as the rank's line before: the sample of that one becomes fuller. `mark` grows with every call (the caller's own counter, shared with
+  // shard lists).
   void step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark);
+  void loss_vanished(std::uint32_t rank);
   // What an earlier life of the agent knew: counts as latest, makes no sample.
   void restore(std::uint32_t rank, const engine::StepLine& line);
   [[nodiscard]] const engine::StepLine* latest(std::uint32_t rank) const;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/watch/evidence.h"
+#include <algorithm>
+
+#include "agent/watch/progress.h"
 
 namespace muster::agent {
 
@@ -20,27 +22,83 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
     }
   }
   patterns->success_file = watching.success_file();
+  patterns->world_size = watching.world_size();
   return patterns;
 }
 
 RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns) : file_(std::move(file)), patterns_(std::move(patterns)) {
   if (const auto& before = file_->restored()) {
-    latest_ = {before->step(), before->total(), before->loss(), before->has_loss(), 0};
+    latest_ = {.step = before->step(), .total = before->total(), .loss = before->loss(), .has_loss = before->has_loss()};
     success_seen_ = before->success_seen();
   }
 }
 
 void RankReader::look_at(std::string_view line, Round& round) {
-  if (const auto step = patterns_->grammar->step(line)) {
-    latest_.step = step->step;
-    if (step->total > 0) latest_.total = step->total;
-    if (step->has_loss) {
-      latest_.loss = step->loss;
-      latest_.has_loss = true;
-    }
-    round.steps.push_back(*step);
+  const engine::LogLine found = patterns_->grammar->read(line);
+  switch (found.said) {
+    case engine::Said::Step: take_step(found.step, round); break;
+    case engine::Said::Rate: take_rate(found.step, round); break;
+    case engine::Said::EpochEnd: take_end(found.step, round); break;
+    case engine::Said::LossNotFinite:
+      latest_.has_loss = false;
+      round.loss_vanished = true;
+      break;
+    case engine::Said::Nothing:
+    case engine::Said::Evaluation:
+    case engine::Said::SetUp:
+    case engine::Said::TrainingStarted:
+    case engine::Said::TrainingDone:
+    case engine::Said::Exiting:
+    case engine::Said::StrategySaved:
+    case engine::Said::SaveStarted:
+    case engine::Said::SaveScheduled:
+    case engine::Said::SaveDone:
+    case engine::Said::LoadStarted:
+    case engine::Said::Loaded:
+    case engine::Said::NothingToLoad: break;
   }
   if (!success_seen_ && patterns_->success && RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *patterns_->success)) success_seen_ = true;
+}
+
+void RankReader::take_step(engine::StepLine step, Round& round) {
+  if (step.covers == 0 && latest_.step >= 0 && step.step > latest_.step) step.covers = step.step - latest_.step;
+  if (step.step < end_step_) end_step_ = -1;  // it counts anew
+  merge(latest_, step);
+  last_line_ = step;
+  round.steps.push_back(step);
+}
+
+// "8.54 samples/s/p": of a device, and a job has as many as ranks. One rank may be a launcher of many.
+void RankReader::take_rate(const engine::StepLine& rate, Round& round) {
+  if (last_line_.step < 0 || patterns_->world_size < 2 || rate.device_samples_per_second <= 0) return;
+  last_line_.samples_per_second = rate.device_samples_per_second * patterns_->world_size;
+  round.steps.push_back(last_line_);
+}
+
+// Where in the training it stands it does not say: `covers` behind the end before, or at the last line's step. Never beyond what was trained, then: lines
+// that were not seen make it too low, until the next step line tells.
+void RankReader::take_end(const engine::StepLine& end, Round& round) {
+  if (latest_.step < 0) return;  // anywhere: a resumed training does not begin at 1
+  std::int64_t step = latest_.step;
+  std::int64_t at = 0;
+  if (end_step_ >= 0) {
+    if (!__builtin_add_overflow(end_step_, end.covers, &at)) step = std::max(step, at);
+  } else if (last_line_.step >= 0 && last_line_.epoch > 0 && last_line_.steps_per_epoch == end.covers) {
+    if (!__builtin_mul_overflow(last_line_.epoch, end.covers, &at)) step = std::max(step, at);  // a whole epoch
+  }
+  if (latest_.total > 0) step = std::min(step, std::max(latest_.total, latest_.step));
+  end_step_ = step;
+  engine::StepLine line = last_line_.step == step ? last_line_ : engine::StepLine{.step = step, .total = latest_.total};
+  if (line.covers == 0) line.covers = step > latest_.step ? step - latest_.step : end.covers;
+  line.seconds = end.seconds;
+  if (!line.has_loss && !engine::nan_sign(line)) {
+    line.loss = end.loss;
+    line.has_loss = end.has_loss;
+    line.loss_not_finite = end.loss_not_finite;
+  }
+  merge(latest_, line);
+  last_line_ = line;
+  round.steps.push_back(line);
 }
 
 Result<RankReader::Round> RankReader::read(std::span<char> buffer, const std::function<void()>& moved) {
@@ -48,7 +106,10 @@ Result<RankReader::Round> RankReader::read(std::span<char> buffer, const std::fu
   for (std::uint64_t bytes = 0; bytes < kRoundBytes;) {
     auto piece = file_->parse_next(buffer);
     if (!piece) return fail(std::move(piece.error()));
-    if (piece->cut) lines_.reset();
+    if (piece->cut) {
+      lines_.reset();
+      last_line_ = {};
+    }
     lines_.feed(piece->data, [&](std::string_view line) { look_at(line, round); });
     bytes += piece->data.size();
     unremembered_ += piece->data.size();
@@ -80,10 +141,10 @@ Result<void> RankReader::remember(BootTime now, bool final) {
   return file_->remember(std::move(said), lines_.held_bytes());
 }
 
-Result<std::string> RankReader::evidence() {
+Result<FoundEvidence> RankReader::evidence() {
   auto tail = file_->tail(kEvidenceTail);
   if (!tail) return fail(std::move(tail.error()));
-  return best_evidence(*tail);
+  return find_evidence(*tail, patterns_->grammar.get());
 }
 
 }  // namespace muster::agent

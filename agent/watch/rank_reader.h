@@ -1,5 +1,8 @@
 // One rank's log, read once: bytes from its LogFile through the line splitter into the grammar and the success pattern. Belongs to the watch's thread alone;
 // the LogFile behind it is shared with the log link.
+//
+// A step may be told by several lines: the step's own, the rate behind it, the end of its epoch or sink. Each gives a StepLine of that step with all that is
+// known so far. The end of an epoch or sink covers many steps, of which no line may have told: it moves progress on by what it covers.
 #pragma once
 
 #include <re2/re2.h>
@@ -10,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watch/evidence.h"
 #include "agent/watch/line_scanner.h"
 #include "agent/watch/log_file.h"
 #include "common/base/error.h"
@@ -23,6 +27,7 @@ struct Patterns {
   std::unique_ptr<engine::Grammar> grammar;
   std::unique_ptr<RE2> success;  // none: nothing to look for
   std::string success_file;
+  std::uint32_t world_size = 0;  // 0: not known
 
   static Result<std::shared_ptr<const Patterns>> make(const v1::Watching& watching);
 };
@@ -37,6 +42,7 @@ class RankReader {
   struct Round {
     std::vector<engine::StepLine> steps;
     bool at_end = false;
+    bool loss_vanished = false;  // the trainer has said so, of a step that it did not print
   };
   // Reads one round; `moved` is called after each piece: bytes may be shipped.
   Result<Round> read(std::span<char> buffer, const std::function<void()>& moved);
@@ -45,18 +51,23 @@ class RankReader {
   // Persists how far this came, if it came further. Rarely: by bytes, by time (`now`), at the end.
   Result<void> remember(BootTime now, bool final);
 
-  Result<std::string> evidence();
+  Result<FoundEvidence> evidence();
   [[nodiscard]] bool success_seen() const { return success_seen_; }
   [[nodiscard]] const engine::StepLine* latest() const { return latest_.step >= 0 ? &latest_ : nullptr; }
   [[nodiscard]] const std::shared_ptr<LogFile>& file() const { return file_; }
 
  private:
   void look_at(std::string_view line, Round& round);
+  void take_step(engine::StepLine step, Round& round);
+  void take_rate(const engine::StepLine& rate, Round& round);
+  void take_end(const engine::StepLine& end, Round& round);
 
   std::shared_ptr<LogFile> file_;
   std::shared_ptr<const Patterns> patterns_;
   LineScanner lines_;
-  engine::StepLine latest_;
+  engine::StepLine latest_;     // what is known of progress: step, total, loss, seconds
+  engine::StepLine last_line_;  // the newest step's, of this life and segment; step -1: none
+  std::int64_t end_step_ = -1;  // at the newest end of an epoch or sink; -1: none was seen
   bool success_seen_ = false;
   std::uint64_t unremembered_ = 0;
   BootTime remembered_at_{};

@@ -1,11 +1,8 @@
 #include "agent/watch/watch.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "agent/watch/file_watch.h"
 #include "common/rundir/layout.h"
@@ -17,19 +14,9 @@ void FileWatch::stop() {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_.get(), &one, sizeof one);
+  inbox_->close();
+  looks_.close();
   if (thread_.joinable()) thread_.join();
-}
-
-void FileWatch::enqueue(std::function<void()> task) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (stopping_) return;
-    tasks_.push_back(std::move(task));
-  }
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_.get(), &one, sizeof one);
 }
 
 FileWatch::RunPtr FileWatch::find(const RunKey& run) {
@@ -69,7 +56,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
     const std::scoped_lock lock(mutex_);
     if (!runs_.emplace(key, run).second) return {};  // known already: adding is idempotent
   }
-  enqueue([this, run] { begin(run); });
+  inbox_->post([this, run] { begin(run); });
   return {};
 }
 
@@ -82,7 +69,7 @@ void FileWatch::rank_ended(const RunKey& key, RankNo number, bool failed) {
     const std::scoped_lock lock(mutex_);
     rank->failed = failed;
   }
-  enqueue([run, rank] {
+  inbox_->post([run, rank] {
     rank->end_asked = true;
     rank->dirty = true;
   });
@@ -91,16 +78,13 @@ void FileWatch::rank_ended(const RunKey& key, RankNo number, bool failed) {
 void FileWatch::run_swept(const RunKey& key) {
   const RunPtr run = find(key);
   if (!run) return;
-  enqueue([this, run] {
+  inbox_->post([this, run] {
     {
       const std::scoped_lock lock(mutex_);
       run->swept = true;
     }
     for (const auto& [number, rank] : run->ranks) rank->dirty = true;
-    run->scan_due = true;
-    run->scan_at = {};
-    run->last_scan_due = run->checkpoints != nullptr;
-    if (!run->last_scan_due) tell_last_look(run);
+    last_look_due(run);
   });
 }
 
@@ -123,7 +107,7 @@ void FileWatch::remove(const RunKey& key) {
     run->removed = true;
     runs_.erase(found);
   }
-  enqueue([this, run] { end(run); });
+  inbox_->post([this, run] { end(run); });
 }
 
 bool FileWatch::logs_complete(const RunKey& key) {
@@ -194,9 +178,9 @@ void FileWatch::on_bytes(std::function<void()> wake) {
 }
 
 Result<std::unique_ptr<Watch>> Watch::start(WatchOptions options, Post post, WatchCallbacks callbacks) {
-  io::UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wake) return fail_errno("making an event descriptor for the log watch", errno);
-  return std::unique_ptr<Watch>(new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(wake)));
+  auto inbox = Inbox::make();
+  if (!inbox) return fail(std::move(inbox.error()));
+  return std::unique_ptr<Watch>(new FileWatch(std::move(options), std::move(post), std::move(callbacks), std::move(*inbox)));
 }
 
 }  // namespace muster::agent

@@ -1,11 +1,13 @@
 // Watch: what the agent sees in the files of its attempts. One thread of its own reads every rank's log once, in one pass: progress, the
-// first step, the success pattern; and looks into save directories for finished checkpoints. It also is the LogSource of agent/link/log_push.
+// first step, the success pattern. Save directories and success files lie where jobs put them, on file systems that may hang: they are looked at on other
+// threads (look_threads.h), one a file system, and one that hangs delays the checkpoints and success files of that file system alone. It also is the LogSource
+// of agent/link/log_push.
 //
 // Owns: the agent's one inotify instance, the logs/rank-N.cursor files, the holes in logs/rank-N.log. Starts, signals and reports nothing. What inotify does
 // not tell of is looked at now and then: an agent without an instance is slower to see, by `untold_look`, and says so once.
 // Threads: every method may be called from any thread and does not wait for file I/O of other runs (rank_ended and run_swept post to the thread).
 // Callbacks go through `post`, the loop's executor, one closure each; none comes after stop() has returned, other than closures that were posted before.
-// After remove() none is posted for that run.
+// After remove() none is posted for that run. Neither remove() nor stop() waits for a look that hangs.
 // Order for one run: add, then any number of rank_ended, then run_swept, then (the controller has the whole logs) remove. After a restart of the agent the loop
 // calls the same methods again for what its run directories hold; cursors make the log bytes go on where they were.
 #pragma once
@@ -21,6 +23,7 @@
 #include "agent/watch/log_source.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
+#include "common/engine/layout.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
@@ -36,11 +39,21 @@ struct WatchOptions {
   // Free bytes of the file system that holds a path; empty: statvfs. Tests set it.
   std::function<std::uint64_t(const std::filesystem::path&)> free_bytes;
   std::function<int(int flags)> inotify_init;  // empty: inotify_init1. Tests set it.
+
+  // Looks that wait for file systems at the same time: as many file systems (or runs whose file system is not known yet) may hang before others must wait.
+  std::size_t look_threads = 32;
+  // A look that has not come back by then is told as trouble, once a file system; a swept run's last one is waited for no longer.
+  Duration hang_after = std::chrono::seconds(2);
+  // What looks see; empty: the disk. Called on threads of their own, and perhaps after stop(). Tests set them.
+  std::function<std::shared_ptr<const engine::FileView>()> view;
+  std::function<bool(const std::string& path)> file_there;
+  std::function<std::uint64_t(const std::string& path)> device_of;  // disk_view.h
 };
 
 struct RankEnd {
   std::string evidence;       // at most 1,024 bytes; empty: nothing in the log tells
   bool success_seen = false;  // the success pattern was in the log, or the success file is there
+  v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
 };
 
 struct Readings {
@@ -52,8 +65,10 @@ struct WatchCallbacks {
   std::function<void(const RunKey&, std::int64_t step)> on_first_step;     // once a run and life of the agent
   std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;  // the answer to rank_ended
   std::function<void(const RunKey&)> on_shard_finished;                    // a shard more is finished, or a checkpoint sealed: send a pulse now
-  std::function<void(const RunKey&)> on_last_look;                         // the answer to run_swept: all checkpoints it left are in readings()
-  std::function<void(const std::string& text)> on_trouble;                 // one line for the agent's log; said once a cause
+  // The answer to run_swept: all checkpoints it left are in readings(). Or its file system hangs (`hang_after`, and on_trouble says so): then they are when it
+  // answers, told by on_shard_finished.
+  std::function<void(const RunKey&)> on_last_look;
+  std::function<void(const std::string& text)> on_trouble;  // one line for the agent's log; said once a cause
 };
 
 class Watch : public LogSource {
@@ -67,9 +82,11 @@ class Watch : public LogSource {
 
   // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet. Errors: a grammar, layout or pattern that is not known.
   virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) = 0;
-  // The rank's process is gone: read its log to its present end, then answer through on_rank_end. `failed` puts its log first in the queue.
+  // The rank's process is gone: read its log to its present end, then answer through on_rank_end. `failed` puts its log first in the queue, and its answer
+  // waits for no success file. That of another rank does, however long its file system hangs: the caller has the bound.
   virtual void rank_ended(const RunKey& run, RankNo rank, bool failed) = 0;
-  // No process of the run is left on this node: its logs are final, and so are its checkpoints here, which are looked at once more; then on_last_look.
+  // No process of the run is left on this node: its logs are final, and so are its checkpoints here, which are looked at once more, by a look that begins after
+  // this call; then on_last_look.
   virtual void run_swept(const RunKey& run) = 0;
   // Bytes of the run's logs that have been read so far.
   [[nodiscard]] virtual std::uint64_t bytes_read(const RunKey& run) = 0;

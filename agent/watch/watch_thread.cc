@@ -1,21 +1,16 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
-#include "agent/watch/disk_view.h"
 #include "agent/watch/file_watch.h"
 #include "agent/watch/room.h"
 
 namespace muster::agent {
 namespace {
-
-constexpr Duration kScanApart = std::chrono::milliseconds(50);
-constexpr Duration kScanSure = std::chrono::seconds(10);  // where the kernel does tell, but only of the directories that could be watched
 
 // "rank-12.log" -> 12
 std::optional<std::uint32_t> rank_of(std::string_view name) {
@@ -54,7 +49,8 @@ void FileWatch::begin(const RunPtr& run) {
   owners_[run->owner] = run;
   owners_[run->owner + 1] = run;
   watch_logs(*run);
-  run->blind = run->checkpoints && is_network_file_system(run->checkpoints->save_dir());
+  // Nobody waits for it yet: it tells which file system the file is on.
+  if (!run->patterns->success_file.empty()) look_for_success(run);
 }
 
 // Also later: another agent may have given its instance back.
@@ -91,6 +87,7 @@ void FileWatch::end(const RunPtr& run) {
   inotify_.forget(run->owner + 1);
   owners_.erase(run->owner);
   owners_.erase(run->owner + 1);
+  for (const Inotify::Owner own : {run->owner, run->owner + 1}) hangs_told_.erase({LookThreads::LaneKind::Run, own});
 }
 
 void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
@@ -134,10 +131,11 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   const bool end_seen = round->at_end && (rank.end_asked || swept);
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
-  if (!round->steps.empty() || !run->first_step_told) {
+  if (!round->steps.empty() || round->loss_vanished || !run->first_step_told) {
     const WallTime at = system_clock().now().wall;
     const std::scoped_lock lock(mutex_);
     for (const engine::StepLine& step : round->steps) run->progress.step(rank.number, step, at, ++mark_);
+    if (round->loss_vanished) run->progress.loss_vanished(rank.number);
     if (!run->first_step_told && run->progress.any()) {
       const auto* latest = run->progress.latest(rank.number);
       if (latest) first = round->steps.empty() ? latest->step : round->steps.front().step;
@@ -164,47 +162,24 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
 void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   RankEnd answer{.evidence = {}, .success_seen = rank.reader.success_seen()};
   if (auto evidence = rank.reader.evidence()) {
-    answer.evidence = std::move(*evidence);
+    answer.evidence = std::move(evidence->line);
+    answer.evidence_kind = evidence->kind;
   } else {
     trouble(run, &rank, evidence.error());
   }
-  if (!run->patterns->success_file.empty() && ::access(run->patterns->success_file.c_str(), F_OK) == 0) answer.success_seen = true;
-  if (callbacks_.on_rank_end) {
-    tell(run, [told = callbacks_.on_rank_end, key = run->key, number = RankNo(rank.number), answer = std::move(answer)] { told(key, number, answer); });
-  }
-}
-
-void FileWatch::scan(const RunPtr& run, BootTime now) {
-  run->scan_due = false;
-  const bool last = std::exchange(run->last_scan_due, false);
-  run->scan_sure_at = now + (run->blind ? options_.blind_scan : kScanSure);
-  auto found = run->checkpoints->look();
-  const auto dirs = run->checkpoints->dirs(found);
-  inotify_.keep(run->owner + 1, dirs);
-  bool all_watched = true;
-  bool new_dir = false;
-  for (const std::string& dir : dirs) {
-    const Inotify::Watching watched = inotify_.watch(dir, run->owner + 1, false);
-    all_watched = all_watched && (watched == Inotify::Watching::New || watched == Inotify::Watching::Already);
-    new_dir = new_dir || watched == Inotify::Watching::New;
-  }
-  // What happened in a directory between the look and its watch is only seen by looking again.
-  if (new_dir) run->scan_due = true;
-  if (!all_watched) run->scan_sure_at = now + options_.blind_scan;
-  // A slow file system is not looked at more than a tenth of the time.
-  const BootTime done = system_clock().now().boot;
-  run->scan_at = done + std::max<Duration>(kScanApart, 10 * (done - now));
-  bool news = false;
+  bool failed = false;
   {
     const std::scoped_lock lock(mutex_);
-    news = run->checkpoints->accept(std::move(found), ++mark_);
+    failed = rank.failed;
   }
-  if (news && callbacks_.on_shard_finished) tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
-  if (last) tell_last_look(run);
+  if (failed || answer.success_seen || run->patterns->success_file.empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
+  run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
+  look_for_success(run);
 }
 
-void FileWatch::tell_last_look(const RunPtr& run) {
-  if (callbacks_.on_last_look) tell(run, [told = callbacks_.on_last_look, key = run->key] { told(key); });
+void FileWatch::tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer) {
+  if (!callbacks_.on_rank_end) return;
+  tell(run, [told = callbacks_.on_rank_end, key = run->key, rank, answer = std::move(answer)] { told(key, rank, answer); });
 }
 
 bool FileWatch::pass(BootTime now) {
@@ -217,7 +192,7 @@ bool FileWatch::pass(BootTime now) {
         if (rank->dirty && rank->end_asked == waited_for) more = read_rank(run, *rank, now) || more;
       }
     }
-    if (run->checkpoints && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) scan(run, now);
+    if (run->checkpoints && !run->saves.out && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) look_at_saves(run, now);
   }
   return more;
 }
@@ -289,31 +264,23 @@ void FileWatch::work() {
     // Between passes inotify is not even asked: a rank that writes a thousand lines a second wakes us fifty times.
     const bool listen = now >= next_pass;
     const BootTime next_look = last_look + look_apart();
-    BootTime until = next_look;
+    BootTime until = std::min(next_look, looks_until());
     bool scan_waits = false;
     for (const RunPtr& run : all_runs()) {
-      if (run->checkpoints && run->scan_due) {
+      if (run->checkpoints && run->scan_due && !run->saves.out) {
         until = std::min(until, run->scan_at);
         scan_waits = scan_waits || now >= run->scan_at;
       }
     }
     if (!listen) until = std::min(until, next_pass);
     const Duration wait = more ? Duration{} : std::max<Duration>(Duration{}, until - now);
-    pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {inotify_.fd(), POLLIN, 0}};
+    pollfd fds[2] = {{inbox_->fd(), POLLIN, 0}, {inotify_.fd(), POLLIN, 0}};
     const timespec timeout{wait / std::chrono::seconds(1), (wait % std::chrono::seconds(1)).count()};
     (void)::ppoll(fds, listen ? 2 : 1, &timeout, nullptr);
 
-    std::vector<std::function<void()>> tasks;
-    {
-      const std::scoped_lock lock(mutex_);
-      if (stopping_) return;
-      tasks.swap(tasks_);
-    }
-    if ((fds[0].revents & POLLIN) != 0) {
-      std::uint64_t count = 0;
-      (void)!::read(wake_fd_.get(), &count, sizeof count);
-    }
-    for (const auto& task : tasks) task();
+    std::vector<Inbox::Task> tasks;
+    if (!inbox_->take(tasks)) return;
+    for (Inbox::Task& task : tasks) task();
     const bool events = listen && (fds[1].revents & POLLIN) != 0;
     if (events) inotify_.drain([this](Inotify::Owner owner, std::string_view name) { changed(owner, name); });
 
@@ -323,12 +290,14 @@ void FileWatch::work() {
       ask_kernel();
       look_blindly();
       keep_room(then);
+      looks_.kick();
       last_look = then;
     }
     if (!tasks.empty() || events || look || more || scan_waits) {
       more = pass(then);
       if (!more) next_pass = then + options_.coalesce;
     }
+    mind_looks(then);
   }
 }
 

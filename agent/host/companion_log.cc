@@ -1,0 +1,26 @@
+#include "agent/host/companion_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/watch/evidence.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::agent {
+
+std::string evidence_of_log(const std::filesystem::path& log) {
+  constexpr off_t kTail = 64 << 10;
+  const io::UniqueFd fd(::open(log.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  const off_t from = std::max<off_t>(0, info.st_size - kTail);
+  std::string tail(static_cast<std::size_t>(info.st_size - from), '\0');
+  const ssize_t count = ::pread(fd.get(), tail.data(), tail.size(), from);
+  tail.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return best_evidence(tail);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,52 @@
+// What the controller was told of this node's devices, and what the latest look at them says. Pure; one strand.
+// A look may be wrong for once: a tool hangs, is replaced during an upgrade, prints half a table. So:
+//   - what the latest look does not show is Bad at once, and stays announced;
+//   - other devices are to be announced only when two looks in a row agree on them, or when nothing is announced yet;
+//   - a look without a device, or with CPU slots where there were cards, is a tool that failed: what was announced stays;
+//   - what a look says nothing of (an address, the size of the memory) is kept from earlier looks at the same card.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/probe/probe.h"
+#include "muster/v1/node.pb.h"
+
+namespace muster::agent::probe {
+
+// In Inventory.features: readings of every announced device come with the pulses, so that nothing is placed before the first of them.
+inline constexpr std::string_view kDeviceReadings = "device-readings";
+
+// Bounds of what goes into a message, whatever the tools say: sentences, their bytes, processes of one device.
+inline constexpr std::size_t kFindingsMax = 32, kFindingBytesMax = 400, kReadingOccupantsMax = 16;
+
+class DeviceBook {
+ public:
+  // The latest look. True: other devices than the announced ones are to be announced.
+  bool take(Probed look);
+  // The devices and findings of the latest look are those to be told from now on.
+  void announce();
+
+  // Devices, findings and the feature, into what the node says of itself.
+  void fill(v1::Inventory& inventory) const;
+  [[nodiscard]] std::set<std::uint32_t> ids() const;
+  // Of every announced device that can be looked at: CPU slots cannot.
+  [[nodiscard]] std::vector<v1::DeviceReading> readings() const;
+  [[nodiscard]] const std::vector<std::string>& findings() const { return seen_.findings; }  // of the latest look
+
+ private:
+  [[nodiscard]] bool failed() const;
+
+  std::vector<v1::Device> announced_;
+  std::vector<std::string> announced_findings_;
+  Probed seen_;                                     // the latest look
+  std::optional<std::vector<v1::Device>> another_;  // what it shows, when that is not what is announced
+};
+
+// As they are announced.
+std::vector<v1::Device> to_v1(const std::vector<Device>& devices);
+
+}  // namespace muster::agent::probe

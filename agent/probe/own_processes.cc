@@ -1,0 +1,29 @@
+#include "agent/probe/own_processes.h"
+
+#include "common/process/identity.h"
+
+namespace muster::agent::probe {
+
+void OwnProcesses::set(std::set<pid_t> pids) {
+  const std::lock_guard lock(mutex_);
+  pids_ = std::move(pids);
+}
+
+bool OwnProcesses::holds(pid_t pid) const {
+  constexpr int kGenerationsMax = 64;
+  std::set<pid_t> pids;
+  {
+    const std::lock_guard lock(mutex_);
+    pids = pids_;
+  }
+  // A worker takes in its ranks' orphans, so the way up from any of them leads to it.
+  for (int generation = 0; generation < kGenerationsMax && pid > 1; ++generation) {
+    if (pids.contains(pid)) return true;
+    const auto stat = process::read_stat(pid);
+    if (!stat) return false;
+    pid = stat->parent;
+  }
+  return false;
+}
+
+}  // namespace muster::agent::probe

@@ -1,0 +1,94 @@
+#include "agent/probe/prober.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "common/io/unique_fd.h"
+
+namespace muster::agent::probe {
+namespace {
+
+constexpr auto kStopBound = std::chrono::seconds(2);  // from the end of all tools to the thread's
+
+}  // namespace
+
+struct Prober::Shared {
+  ProbeOptions options;
+  Duration interval{};
+  OnLook on_look;
+  io::UniqueFd cancel;
+  process::ToolRunner tools;
+  std::thread thread;
+
+  std::mutex mutex;  // held while on_look is called, so that stop() waits for it
+  std::condition_variable changed;
+  bool stopped = false;
+  bool ended = false;
+
+  void run() {
+    ::pthread_setname_np(::pthread_self(), "agent-probe");
+    for (bool first = true;; first = false) {
+      if (!first && !wait()) break;
+      Probed look = probe_devices(tools, options);
+      const std::lock_guard lock(mutex);
+      if (stopped) break;
+      on_look(std::move(look));
+    }
+    const std::lock_guard lock(mutex);
+    ended = true;
+    changed.notify_all();
+  }
+  // False: there is to be no further look.
+  bool wait() {
+    std::unique_lock lock(mutex);
+    if (interval <= Duration::zero()) {
+      changed.wait(lock, [this] { return stopped; });
+    } else {
+      changed.wait_for(lock, interval, [this] { return stopped; });
+    }
+    return !stopped;
+  }
+};
+
+Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration interval, OnLook on_look) {
+  auto shared = std::make_shared<Shared>();
+  shared->cancel = io::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!shared->cancel) return fail_errno("starting to look for devices", errno);
+  shared->options = std::move(options);
+  shared->options.cancel_fd = shared->cancel.get();
+  shared->interval = interval;
+  shared->on_look = std::move(on_look);
+  try {
+    shared->thread = std::thread([shared] { shared->run(); });
+  } catch (const std::system_error& error) {
+    return fail_errno("starting a thread that looks for devices", error.code().value());
+  }
+  return std::unique_ptr<Prober>(new Prober(std::move(shared)));
+}
+
+Prober::~Prober() { stop(); }
+
+void Prober::stop() {
+  if (!shared_->thread.joinable()) return;
+  bool ended = false;
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->stopped = true;
+    (void)::eventfd_write(shared_->cancel.get(), 1);
+    shared_->changed.notify_all();
+    ended = shared_->changed.wait_for(lock, kStopBound, [this] { return shared_->ended; });
+  }
+  if (ended) {
+    shared_->thread.join();
+  } else {
+    shared_->thread.detach();
+  }
+}
+
+}  // namespace muster::agent::probe
