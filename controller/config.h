@@ -18,6 +18,7 @@ struct Config {
   bool allow_plain_tcp = false;
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
+  std::filesystem::path log_file;  // empty: stderr and state_dir/controller.log
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);

@@ -66,7 +66,12 @@ int run(const Config& config) {
     return kInternal;
   }
   ::chmod(config.state_dir.c_str(), 0700);  // one that was there before; failing is met by the next open
-  if (auto ready = log::set_up({.daemon = "muster-controller", .level = config.log_level, .file = config.state_dir / "controller.log"}); !ready) {
+  const bool own_file = config.log_file.empty();
+  if (auto ready = log::set_up({.daemon = "muster-controller",
+                                .level = config.log_level,
+                                .file = own_file ? config.state_dir / "controller.log" : config.log_file,
+                                .stderr_to_file = !own_file});
+      !ready) {
     std::fprintf(stderr, "muster-controller: %s\n", ready.error().message.c_str());
     return kInternal;
   }

@@ -50,6 +50,7 @@ v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec&
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   shown.set_best_step(attempt.best_step);
   shown.set_save_dir(engine::save_dir(spec, out, attempt.number.value));
+  shown.set_table_sha256(attempt.table_sha256);
   return shown;
 }
 
@@ -136,6 +137,9 @@ v1::NodePlacement to_v1(const core::NodePart& part) {
   shown.set_rank_count(part.placed.rank_count);
   shown.set_started(part.started);
   shown.set_swept(part.swept);
+  shown.set_interface(part.placed.interface);
+  shown.mutable_physical_ids()->Add(part.placed.physical_ids.begin(), part.placed.physical_ids.end());
+  for (const std::string& address : part.placed.device_ips) shown.add_device_ips(address);
   return shown;
 }
 
@@ -224,11 +228,8 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
   shown.set_version(node.version);
   if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
     if (seen->second.heard) *shown.mutable_last_heard() = to_v1(seen->second.last_heard_wall);
-    for (const auto& [job, attempt] : seen->second.held) {
-      const auto known = ledger.jobs.find(job);
-      const bool is_known = ledger.tombstones.contains(job) || (known != ledger.jobs.end() && known->second.attempt(attempt) != nullptr);
-      if (!is_known) shown.add_unknown_attempts(job.str() + "." + std::to_string(attempt.value));
-    }
+    for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
+    for (const auto& [job, attempt] : seen->second.unknown_runs) shown.add_unknown_attempts(job.str() + "." + std::to_string(attempt.value));
   }
   if (const auto holders = ledger.device_holders.find(node.name); holders != ledger.device_holders.end()) {
     for (const auto& [device, holder] : holders->second) {

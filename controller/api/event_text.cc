@@ -44,7 +44,8 @@ struct Sayer {
     }
     if (e.nodes.size() > 4) nodes += fmt::format(" and {} more", e.nodes.size() - 4);
     const std::string from = e.resume ? fmt::format("resumes from step {}", e.resume->step) : "from the beginning";
-    return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}", e.attempt.value, plural(ranks, "rank"), nodes, from)};
+    const std::string table = e.table_sha256.empty() ? "" : "; rank table " + e.table_sha256;
+    return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}{}", e.attempt.value, plural(ranks, "rank"), nodes, from, table)};
   }
   Said operator()(const core::NodeStarted& e) const {
     return {"node-started", fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
@@ -57,6 +58,7 @@ struct Sayer {
     if (e.stop_requested) text += ", after a stop was asked for";
     return {"rank-exited", with_reason(std::move(text), e.evidence), static_cast<std::int32_t>(e.rank.value)};
   }
+  Said operator()(const core::CompanionExited& e) const { return {"companion-exited", with_reason(core::exit_text(e), e.evidence)}; }
   Said operator()(const core::NodeSwept& e) const {
     return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)};
   }

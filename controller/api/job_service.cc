@@ -1,13 +1,12 @@
 #include "controller/api/job_service.h"
 
-#include <fmt/format.h>
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
 
-#include "common/engine/engine.h"
 #include "common/spec/parse.h"
 #include "controller/api/archive_read.h"
+#include "controller/api/attempt_launch.h"
 #include "controller/api/convert.h"
 #include "controller/api/job_page.h"
 #include "controller/api/plan.h"
@@ -31,12 +30,6 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     auto spec = complete_spec(request->spec());
     if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
-    if (const engine::Engine* engine = engine::find_engine(spec->engine()); engine != nullptr && !engine->lacks.empty()) {
-      return reactor->Finish(
-          {grpc::StatusCode::INVALID_ARGUMENT,
-           fmt::format("submitting job '{}': engine {} is not in this release: its agents do not bring {}; 'muster plan' shows what would run", spec->name(),
-                       engine->name, engine->lacks)});
-    }
     if (request->request_id().size() > kRequestIdMax) {
       return reactor->Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
@@ -69,6 +62,11 @@ grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request,
                                                     v1::GetRankLaunchResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
+}
+
+grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* context, const v1::GetRankTableRequest* request,
+                                                   v1::GetRankTableResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_table(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest* request, v1::GetJobResponse* response) {

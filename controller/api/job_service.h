@@ -1,4 +1,4 @@
-// JobService: submit, ask, cancel. Watching is watch.h, logs are read_logs.h, planning is plan.h.
+// JobService: submit, ask, cancel. Watching is watch.h, logs are read_logs.h, planning is plan.h, recorded launches are attempt_launch.h.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -21,6 +21,7 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext*, const v1::CancelJobRequest*, v1::CancelJobResponse*) override;
   grpc::ServerUnaryReactor* ExplainJob(grpc::CallbackServerContext*, const v1::ExplainJobRequest*, v1::ExplainJobResponse*) override;
   grpc::ServerUnaryReactor* GetRankLaunch(grpc::CallbackServerContext*, const v1::GetRankLaunchRequest*, v1::GetRankLaunchResponse*) override;
+  grpc::ServerUnaryReactor* GetRankTable(grpc::CallbackServerContext*, const v1::GetRankTableRequest*, v1::GetRankTableResponse*) override;
   grpc::ServerUnaryReactor* ReadSeries(grpc::CallbackServerContext*, const v1::ReadSeriesRequest*, v1::ReadSeriesResponse*) override;
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext*, const v1::WatchRequest*) override;
   grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(grpc::CallbackServerContext*, const v1::ReadLogsRequest*) override;

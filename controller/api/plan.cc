@@ -4,15 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <ranges>
 #include <set>
 
 #include "common/rpc/channel.h"
 #include "common/spec/parse.h"
-#include "controller/api/archive_read.h"
 #include "controller/api/convert.h"
-#include "controller/api/job_ref.h"
+#include "controller/api/show_launch.h"
 #include "controller/api/unknown_fields.h"
 #include "controller/launch/bounds.h"
 #include "controller/launch/launch.h"
@@ -24,38 +22,6 @@ constexpr std::size_t kUnknownNamed = 6;
 // Ranks that are planned at once: some 4 KiB each.
 constexpr std::size_t kPlanRanksMost = 16'384;
 
-void fill(v1::RankLaunch& shown, const engine::RankPlan& rank, const engine::LaunchRequest& request) {
-  shown.set_rank(rank.rank);
-  shown.set_node(request.nodes[rank.node].name);
-  for (const std::string& argument : rank.argv) shown.add_argv(argument);
-  shown.set_cwd(rank.cwd);
-  for (const auto& [name, value] : rank.env) {
-    v1::EnvValue& one = *shown.add_env();
-    one.set_name(name);
-    one.set_value(value.text);
-    one.set_source(value.source);
-  }
-}
-
-// What the node added when it started the rank: with it the plan is what the rank really got. Nothing before the node has said so.
-void add_resolved(v1::RankLaunch& shown, const core::NodePart& part) {
-  const auto& programs = part.resolved.programs();
-  const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - part.placed.first_rank.value);
-  if (index < programs.size() && shown.argv_size() > 0) shown.set_argv(0, programs[index]);
-  std::map<std::string, v1::EnvValue> env;
-  for (const v1::EnvValue& value : shown.env()) env[value.name()] = value;
-  for (const std::string& variable : part.resolved.env()) {
-    const std::size_t equals = variable.find('=');
-    v1::EnvValue value;
-    value.set_name(variable.substr(0, equals));
-    value.set_value(variable.substr(equals + 1));
-    value.set_source("node");
-    env.try_emplace(value.name(), std::move(value));
-  }
-  shown.clear_env();
-  for (auto& [name, value] : env) *shown.add_env() = std::move(value);
-}
-
 // Nodes that do not exist, to show a plan on while the job would wait.
 std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   const v1::ResourceSpec& wanted = spec.resources();
@@ -64,6 +30,7 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   std::uint32_t rank = 0;
   for (std::uint32_t i = 0; i < wanted.nodes(); ++i) {
     core::PlacedNode node{.node = NodeName("node-" + std::to_string(i)), .address = "127.0.0.1", .first_rank = RankNo(rank)};
+    if (spec.network().interface() != "auto") node.interface = spec.network().interface();
     node.devices.assign(wanted.device_ids().begin(), wanted.device_ids().end());
     for (std::uint32_t device = 0; node.devices.size() < wanted.devices(); ++device) node.devices.push_back(device);
     node.rank_count = once ? (i == 0 ? 1 : 0) : static_cast<std::uint32_t>(node.devices.size());
@@ -74,8 +41,8 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
 }
 
 // What PlanJob answers for a placement, or why it cannot.
-Result<void> fill(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
-                  const std::string& cluster_out) {
+Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
+                       const std::string& cluster_out) {
   engine::LaunchRequest launch = launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), cluster_out);
   launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
@@ -93,9 +60,14 @@ Result<void> fill(v1::PlanJobResponse& response, const v1::PlanJobRequest& reque
   const auto plan = engine::plan_launch(launch);
   if (!plan) return fail(plan.error());
   for (const core::PlacedNode& node : placed.nodes) *response.add_nodes() = to_v1(core::NodePart{.placed = node});
+  std::set<std::size_t> nodes;  // of the ranks that are shown
   for (const engine::RankPlan& rank : plan->ranks) {
-    if (wanted.empty() || wanted.contains(rank.rank)) fill(*response.add_ranks(), rank, launch);
+    if (!wanted.empty() && !wanted.contains(rank.rank)) continue;
+    fill(*response.add_ranks(), launch, *plan, rank);
+    nodes.insert(rank.node);
   }
+  fill_files(*response.mutable_files(), launch, *plan, nodes);
+  fill_companions(*response.mutable_companions(), launch, *plan, nodes);
   *response.mutable_spec() = job.spec;
   if (response.ByteSizeLong() > rpc::kMessageBytesMax) {
     response.Clear();
@@ -142,41 +114,8 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
     }
     // A plan for thousands of ranks takes its time: not on the strand.
     edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job), placed = std::move(placed)] {
-      const auto filled = fill(*response, *request, job, placed, edge.cluster_out);
+      const auto filled = fill_plan(*response, *request, job, placed, edge.cluster_out);
       reactor->Finish(filled ? grpc::Status::OK : rpc::to_status(filled.error()));
-    });
-  });
-  if (!taken) reactor->Finish(overloaded());
-}
-
-void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
-  const auto show = [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
-    const std::string doing = "showing rank " + std::to_string(request->rank()) + " of job '" + job.id.str() + "'";
-    const core::AttemptRecord* attempt = request->attempt() == 0 ? job.current() : job.attempt(AttemptNo(request->attempt()));
-    if (attempt == nullptr) {
-      const std::string why = job.attempts.empty() ? "it was not placed yet" : "it has no attempt " + std::to_string(request->attempt());
-      return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": " + why});
-    }
-    if (request->rank() >= attempt->world_size()) {
-      return reactor->Finish({grpc::StatusCode::NOT_FOUND,
-                              doing + ": attempt " + std::to_string(attempt->number.value) + " has ranks 0.." + std::to_string(attempt->world_size() - 1)});
-    }
-    engine::LaunchRequest launch = launch_request(job, *attempt, ledger, edge.cluster_out);
-    launch.only = engine::RankRange{.first = request->rank(), .count = 1};
-    const auto plan = engine::plan_launch(launch);
-    if (!plan) return reactor->Finish(rpc::to_status(plan.error()));
-    fill(*response->mutable_launch(), *plan->find(request->rank()), launch);
-    if (const core::NodePart* part = attempt->part(NodeName(response->launch().node())); part != nullptr) add_resolved(*response->mutable_launch(), *part);
-    response->set_attempt(attempt->number.value);
-    reactor->Finish(grpc::Status::OK);
-  };
-  const bool taken = edge.shell.read([&edge, request, reactor, show](const View& view) {
-    const auto ref = resolve_job(view.ledger, request->job());
-    if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
-    if (!ref->archived) return show(view.ledger.jobs.at(ref->id), view.ledger);
-    read_archived(edge.shell, ref->id, false, [reactor, show](Result<ArchivedRecord> record) {
-      if (!record) return reactor->Finish(rpc::to_status(record.error()));
-      show(record->job, core::Ledger());
     });
   });
   if (!taken) reactor->Finish(overloaded());

@@ -1,4 +1,4 @@
-// What each rank would get (PlanJob), and what a rank of a recorded attempt did get (GetRankLaunch), with where every value came from.
+// What each rank would get, with where every value comes from (PlanJob). What a rank of a recorded attempt did get: attempt_launch.h.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -9,8 +9,7 @@ namespace muster::controller {
 // A client's spec, checked and with every default filled in. InvalidArgument lists every problem, one a line.
 Result<v1::JobSpec> complete_spec(const v1::JobSpec& given);
 
-// Both finish `reactor`, now or later; request and response live until then.
+// Finishes `reactor`, now or later; request and response live until then.
 void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor);
-void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor);
 
 }  // namespace muster::controller

@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "controller/core/core.h"
+#include "controller/core/lost_end.h"
 #include "controller/core/queue.h"
 #include "controller/core/text.h"
 
@@ -24,7 +25,11 @@ class Folder {
  public:
   Folder(Ledger& ledger, JournalIndex index, WallTime at) : ledger_(ledger), index_(index), at_(at) {}
 
+  // Beside what it always sets, a start after an accepted loss touches jobs; these starts are never missing from a replay.
   void operator()(const ControllerStarted& event) {
+    if (const std::uint32_t lost = attempts_lost(ledger_.epoch, event.epoch); lost > 0) {
+      for (auto& [id, job] : ledger_.jobs) job.attempts_lost += lost;
+    }
     ledger_.epoch = event.epoch;
     ledger_.cluster = event.cluster;
     ledger_.version = event.version;
@@ -72,7 +77,8 @@ class Folder {
 
   void operator()(const AttemptPlaced& event) {
     JobRecord& job = job_of(event.job);
-    MUSTER_ASSERT(event.attempt.value == job.attempts.size() + 1, "attempts are numbered without a gap");
+    MUSTER_ASSERT(event.attempt.value > 0 && (job.current() == nullptr || job.current()->number < event.attempt), "attempts have rising numbers");
+    job.attempts_lost = 0;
     move(job, JobStep::Placed);
     leave_queue(ledger_, job);
     ledger_.live.insert(job.id);
@@ -80,6 +86,7 @@ class Folder {
     attempt.number = event.attempt;
     attempt.master_port = event.master_port;
     attempt.resume = event.resume;
+    attempt.table_sha256 = event.table_sha256;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);
@@ -133,6 +140,11 @@ class Folder {
       if (!attempt.running_at) attempt.running_at = at_;
       move(job, JobStep::AllRanksDone);
     }
+  }
+
+  void operator()(const CompanionExited& event) {
+    JobRecord& job = job_of(event.job);
+    part_of(attempt_of(job, event.attempt), event.node).companions.emplace(event.name, event);
   }
 
   void operator()(const NodeSwept& event) {

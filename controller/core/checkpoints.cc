@@ -54,7 +54,7 @@ std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) { return newe
 
 std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits) {
-  const AttemptRecord* before = job.attempt(AttemptNo(attempt.number.value - 1));
+  const AttemptRecord* before = job.before(attempt);
   if (!attempt.resume || before == nullptr || !before->resume || !before->verdict) return std::nullopt;
   const ResumePoint& from = *attempt.resume;
   const std::int64_t far = from.step + limits.suspect_steps;

@@ -31,6 +31,8 @@ struct Limits {
   Duration exit_bound = std::chrono::seconds(2);             // verdict waits this long for exits on silent nodes
   Duration archive_after = std::chrono::minutes(10);         // a finished job stays in the fold this long; 0 in tests
   Duration tombstone_keep = std::chrono::hours(24 * 7);
+  // The oldest go earlier when there are more: about 1 KiB of memory each, and a job every 2.5 seconds the week through.
+  std::size_t tombstones_max = 250'000;
   std::uint32_t attempts_without_progress_max = 5;
   // A node that could not start its part is left alone by that job: for so long after the first time, twice as long after each further one in a row.
   Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);

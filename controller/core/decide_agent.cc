@@ -26,7 +26,19 @@ StartFailure to_failure(v1::StartFailure from) {
   return StartFailure::Node;  // a newer agent's word: what is known to be the job's own fault has a number above
 }
 
-// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank, kind); known ones are acknowledged all the same.
+EvidenceKind to_kind(v1::EvidenceKind from) {
+  switch (from) {
+    case v1::EVIDENCE_KIND_CAUSE: return EvidenceKind::Cause;
+    case v1::EVIDENCE_KIND_CONSEQUENCE: return EvidenceKind::Consequence;
+    case v1::EVIDENCE_KIND_UNSPECIFIED:
+    case v1::EvidenceKind_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::EvidenceKind_INT_MAX_SENTINEL_DO_NOT_USE_: return EvidenceKind::Unknown;
+  }
+  return EvidenceKind::Unknown;
+}
+
+// One fact of one part, decided. Facts are news only once (natural key: job, attempt, node, rank or companion, kind); known ones are acknowledged all the
+// same.
 class FactDecider {
  public:
   FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job, const AttemptRecord& attempt, const NodePart& part)
@@ -42,6 +54,7 @@ class FactDecider {
       case v1::Fact::kExited: return same_life ? exited() : nothing();
       case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
+      case v1::Fact::kCompanionExited: return same_life ? companion_exited() : nothing();
       case v1::Fact::WHAT_NOT_SET: break;
     }
     return nothing();
@@ -97,9 +110,29 @@ class FactDecider {
                      .lost = from.lost(),
                      .success_seen = from.success_seen(),
                      .evidence = from.evidence(),
-                     .node_time = at_};
+                     .node_time = at_,
+                     .evidence_kind = to_kind(from.evidence_kind())};
     Decision decision = accept(event);
     if (!ended_well(event)) breaks(decision, exit_text(event), at_);
+    return decision;
+  }
+
+  // What comes after every rank has ended well is filed: the work is done, whatever became of its helper.
+  Decision companion_exited() const {
+    const v1::CompanionExited& from = input_.fact.companion_exited();
+    const bool badly = from.code() != 0 || from.signal() != 0;
+    if (!badly || from.name().empty() || from.name().size() > kCompanionNameMax) return nothing();
+    if (part_.companions.contains(from.name()) || part_.companions.size() >= kCompanionsMax) return nothing();
+    CompanionExited event{.job = job_.id,
+                          .attempt = attempt_.number,
+                          .node = node(),
+                          .name = from.name(),
+                          .code = from.code(),
+                          .signal = from.signal(),
+                          .evidence = from.evidence(),
+                          .node_time = at_};
+    Decision decision = accept(event);
+    if (job_.phase != JobPhase::Completing) breaks(decision, exit_text(event), at_);
     return decision;
   }
 

@@ -5,6 +5,8 @@
 #include "controller/core/checkpoints.h"
 #include "controller/core/decide.h"
 #include "controller/core/fence.h"
+#include "controller/core/lost_end.h"
+#include "controller/core/placed_table.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/verdict.h"
 
@@ -29,12 +31,12 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
   return next_rank > 0 && !in.ledger.ports_held.contains({input.nodes.front().address, input.master_port});
 }
 
-CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job, const AttemptEnded& ended) {
+CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict) {
   return {.job = job.id,
           .attempt = suspect.attempt,
           .step = suspect.step,
-          .reason = fmt::format("attempts {} and {} went on from it and failed the same way: {}", ended.attempt.value - 1, ended.attempt.value,
-                                ended.verdict.reason)};
+          .reason = fmt::format("attempts {} and {} went on from it and failed the same way: {}", job.before(attempt)->number.value, attempt.number.value,
+                                verdict.reason)};
 }
 
 Outcome ending(const JobRecord& job) { return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed; }
@@ -65,8 +67,14 @@ std::string success_missing(const v1::JobSpec& spec, const AttemptRecord& attemp
 Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   const auto job = in.ledger.jobs.find(input.job);
   if (job == in.ledger.jobs.end() || job->second.phase != JobPhase::Queued) return nothing();
-  if (input.attempt.value != job->second.attempts.size() + 1 || input.nodes.empty() || !still_free(in, input)) return nothing();
-  return accept(AttemptPlaced{.job = input.job, .attempt = input.attempt, .nodes = input.nodes, .master_port = input.master_port, .resume = input.resume});
+  if (input.attempt != next_attempt(job->second, in.presence) || input.nodes.empty() || !still_free(in, input)) return nothing();
+  if (unheard_since_loss(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
+  return accept(AttemptPlaced{.job = input.job,
+                              .attempt = input.attempt,
+                              .nodes = input.nodes,
+                              .master_port = input.master_port,
+                              .resume = input.resume,
+                              .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
@@ -102,7 +110,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   ended.job_ends = cancelled || enough;
   Decision decision = accept(ended);
   if (!ended.job_ends) {
-    if (suspect) decision.events.emplace_back(set_aside(*suspect, *current.job, ended));
+    if (suspect) decision.events.emplace_back(set_aside(*suspect, *current.job, *current.attempt, ended.verdict));
     return decision;
   }
   Verdict last = ended.verdict;
@@ -138,7 +146,8 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
   const auto node = in.ledger.nodes.find(input.node);
   if (part == nullptr || part->swept || node == in.ledger.nodes.end()) return nothing();
-  if (node->second.boot_id == part->placed.boot_id) return nothing();  // processes may live: only the agent can say
+  // Processes may live: only the agent can say.
+  if (node->second.boot_id == part->placed.boot_id && !is_forgotten(in.presence, input.node, {input.job, input.attempt})) return nothing();
   Decision decision;
   for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
     const RankNo rank(part->placed.first_rank.value + offset);

@@ -1,14 +1,30 @@
+#include <algorithm>
+
+#include "common/engine/engine.h"
 #include "controller/core/core.h"
 
 namespace muster::core {
+namespace {
+
+bool needs_companions(const v1::JobSpec& spec) {
+  const std::vector<std::string_view> needed = engine::features_needed(spec);
+  return std::ranges::find(needed, engine::kCompanions) != needed.end();
+}
+
+// Every rank has ended well. What is beside them (MindSpore's scheduler) ended with the last of them, or has nothing left to do; it is not stopped before,
+// because ranks of other nodes need it.
+bool companions_are_over(const JobRecord& job) { return job.phase == JobPhase::Completing && needs_companions(job.spec); }
+
+}  // namespace
 
 std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
   std::vector<Assignment> wanted;
   const auto parts = ledger.node_parts.find(node);
   if (parts == ledger.node_parts.end()) return wanted;
   for (const auto& [job, number] : parts->second.unswept) {
-    const AttemptState state = ledger.jobs.at(job).attempt(number)->state;
-    wanted.push_back({.job = job, .attempt = number, .want = state == AttemptState::Live ? Want::Run : Want::Stop});
+    const JobRecord& record = ledger.jobs.at(job);
+    const bool runs = record.attempt(number)->state == AttemptState::Live && !companions_are_over(record);
+    wanted.push_back({.job = job, .attempt = number, .want = runs ? Want::Run : Want::Stop});
   }
   for (const auto& [job, number] : parts->second.closed) wanted.push_back({.job = job, .attempt = number, .want = Want::Forget});
   return wanted;

@@ -30,21 +30,28 @@ void dump_part(std::string& out, const NodePart& part) {
   out += fmt::format("    part {} boot={} instance={} address={} devices={} type={} ranks={}+{} started={} swept={} ({}) logs={} pids={}\n", placed.node.str(),
                      placed.boot_id.str(), placed.instance.str(), placed.address, fmt::join(placed.devices, ","), placed.device_type, placed.first_rank.value,
                      placed.rank_count, part.started, part.swept, part.swept_reason, part.logs_collected, fmt::join(part.pids, ","));
+  out += fmt::format("      interface={} model={} physical={} device_ips={} super_devices={} super_pod={} server={} hccl_port={}\n", placed.interface,
+                     placed.device_model, fmt::join(placed.physical_ids, ","), fmt::join(placed.device_ips, ","), fmt::join(placed.super_device_ids, ","),
+                     placed.super_pod_id, placed.server_id, placed.hccl_port);
   if (part.resolved.ByteSizeLong() > 0)
     out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "), fmt::join(part.resolved.programs(), " "));
   if (part.start_failed)
     out +=
         fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
   for (const auto& [rank, exit] : part.exits) {
-    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} evidence='{}' at {}\n", rank.value, exit.code, exit.signal,
-                       exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.evidence, time_text(exit.node_time));
+    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} evidence='{}' ({}) at {}\n", rank.value, exit.code, exit.signal,
+                       exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.evidence, to_string(exit.evidence_kind), time_text(exit.node_time));
+  }
+  for (const auto& [name, exit] : part.companions) {
+    out += fmt::format("      companion {} code={} signal={} evidence='{}' at {}\n", name, exit.code, exit.signal, exit.evidence, time_text(exit.node_time));
   }
 }
 
 void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   out += fmt::format(
-      "  attempt {} state={} port={} resume={} placed={} running={} first_step={}@{} broke={} fault={} detected={} exits_known={} ended={} caught_up={}\n",
-      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port,
+      "  attempt {} state={} port={} table={} resume={} placed={} running={} first_step={}@{} broke={} fault={} detected={} exits_known={} ended={} "
+      "caught_up={}\n",
+      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port, attempt.table_sha256,
       attempt.resume ? fmt::format("{}:{}:{}", attempt.resume->attempt.value, attempt.resume->step, attempt.resume->path) : "-", time_text(attempt.placed_at),
       time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-", time_text(attempt.first_step_at),
       time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.detected_at), time_text(attempt.exits_known_at),
@@ -81,10 +88,10 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
 }  // namespace
 
 std::string dump(const JobRecord& job) {
-  std::string out =
-      fmt::format("job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} without_progress={} last={} open={}\n", job.id.str(),
-                  job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase), time_text(job.submitted_at), time_text(job.ended_at),
-                  job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts);
+  std::string out = fmt::format(
+      "job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} without_progress={} last={} open={} attempts_lost={}\n",
+      job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase), time_text(job.submitted_at), time_text(job.ended_at),
+      job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts, job.attempts_lost);
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(), verdict_text(job.verdict));
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {

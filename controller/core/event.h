@@ -18,6 +18,9 @@ namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
 enum class StartFailure { Gone, Launch, Port, Disk, Node };  // whose fault each is: start_failures.h
+// What a line of evidence speaks of: the rank's own fault, or what follows, as a rule, from another rank's end ("Connection reset by peer", a collective's
+// time-out). Unknown: no line, an older agent, or an older record.
+enum class EvidenceKind { Unknown, Cause, Consequence };
 
 struct Verdict {
   FailureClass cls = FailureClass::UserError;
@@ -37,7 +40,16 @@ struct PlacedNode {
   std::vector<std::uint32_t> devices;
   RankNo first_rank;
   std::uint32_t rank_count = 0;
-  std::string device_type;  // of its devices, as they were when it was placed; empty: an older record
+  // What the node said of itself and of these devices when it was placed; empty: not known.
+  std::string device_type;  // empty: an older record
+  std::string interface;    // that has `address`
+  std::string device_model;
+  std::vector<std::uint32_t> physical_ids;    // beside `devices`; empty: the same
+  std::vector<std::string> device_ips;        // beside `devices`
+  std::vector<std::string> super_device_ids;  // beside `devices`
+  std::string super_pod_id;
+  std::string server_id;        // in rank tables; empty: `address`
+  std::uint16_t hccl_port = 0;  // first port of this host's for HCCL_IF_BASE_PORT; 0: HCCL's own
   friend bool operator==(const PlacedNode&, const PlacedNode&) = default;
 };
 
@@ -49,8 +61,9 @@ struct ResumePoint {
 };
 
 // --- the events ---------------------------------------------------------------------------------------------------------------------
-// The journal keeps the first and the last ControllerStarted, and of each node the first and the last NodeRegistered; those between may be gone at
-// the next replay, so apply lets them touch nothing but epoch, cluster and version, or that node's own record.
+// The journal keeps the first and the last ControllerStarted and those around an accepted loss (lost_end.h), and of each node the first and the last
+// NodeRegistered; those between may be gone at the next replay, so apply lets them touch nothing but epoch, cluster and version, or that node's own record.
+// NodeDeclaredDead goes with the node's next registration, and touches nothing that this does not set again.
 struct ControllerStarted {
   Epoch epoch;
   ClusterId cluster;
@@ -86,6 +99,7 @@ struct AttemptPlaced {
   std::vector<PlacedNode> nodes;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
+  std::string table_sha256;  // of the rank table; empty: none
 };
 struct NodeStarted {
   JobId job;
@@ -115,6 +129,18 @@ struct RankExited {
   bool oom = false;
   bool lost = false;  // nobody saw the status
   bool success_seen = false;
+  std::string evidence;
+  WallTime node_time;
+  EvidenceKind evidence_kind{};
+};
+// A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked for it.
+struct CompanionExited {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::string name;
+  std::int32_t code = 0;  // -1 when signal is set
+  std::int32_t signal = 0;
   std::string evidence;
   WallTime node_time;
 };
@@ -207,7 +233,7 @@ struct TombstoneDropped {
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
                                RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
-                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped>;
+                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

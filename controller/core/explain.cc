@@ -3,7 +3,9 @@
 
 #include "controller/core/core.h"
 #include "controller/core/fence.h"
+#include "controller/core/lost_end.h"
 #include "controller/core/queue.h"
+#include "controller/core/spec_view.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -20,6 +22,15 @@ std::string some_of(const std::vector<std::string>& nodes) {
 }
 
 void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  if (const std::optional<Unheard> unheard = unheard_since_loss(ledger, presence, job, now, limits)) {
+    std::vector<std::string> names;
+    for (const NodeName& node : unheard->nodes) names.push_back(node.str());
+    lines.push_back(
+        fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that still runs: waits for a word from {}, at most {}; "
+                    "`muster node declare-dead` ends the wait for a machine that is really gone",
+                    some_of(names), age_text(unheard->until - now.boot)));
+    return;
+  }
   const PlaceResult placed = place(ledger, presence, job, now, limits);
   if (!placed.why.empty()) lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
   if (placed.never) return;
@@ -44,16 +55,23 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (lines.empty()) lines.emplace_back("is about to be placed");
 }
 
-void explain_live(std::vector<std::string>& lines, const Presence& presence, const AttemptRecord& attempt, Now now, const Limits& limits) {
-  std::vector<std::string> not_started;
+void explain_live(std::vector<std::string>& lines, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now,
+                  const Limits& limits) {
+  const auto seen = presence.attempts.find({job.id, attempt.number});
+  std::vector<std::string> not_started, setting_up;
   for (const NodePart& part : attempt.parts) {
     const NodeName& node = part.placed.node;
-    if (!part.started && !part.swept) not_started.push_back(node.str());
+    if (!part.started && !part.swept)
+      (seen != presence.attempts.end() && seen->second.setting_up.contains(node) ? setting_up : not_started).push_back(node.str());
     if (part.swept || part.idle()) continue;
     if (is_silent(presence, node, now.boot, limits.silent_after)) {
       lines.push_back(fmt::format("node '{}' is silent for {}; its ranks go on by themselves until the job's orphan grace is over", node.str(),
                                   age_text(now.boot - last_word(presence, node))));
     }
+  }
+  if (!setting_up.empty()) {
+    lines.push_back(fmt::format("attempt {} is being set up (runtime.setup) on {}, within {} a node", attempt.number.value, some_of(setting_up),
+                                age_text(setup_time(job.spec))));
   }
   if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));
 }
@@ -70,7 +88,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
     case JobPhase::Queued: explain_queued(lines, ledger, presence, job, now, limits); break;
     case JobPhase::Launching:
     case JobPhase::Running:
-      explain_live(lines, presence, *attempt, now, limits);
+      explain_live(lines, presence, job, *attempt, now, limits);
       if (lines.empty()) lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
       break;
     case JobPhase::Draining: {

@@ -119,6 +119,14 @@ struct PulseAcked {
   NodeName node;
   ConnectionId connection;
 };
-using Observation = std::variant<Connected, Disconnected, PulseHeard, PulseAcked>;
+// The node says that nothing of this run is left there. Of a run of the ledger that is a fact, and said by ReportFact; of one that it does not know it frees
+// the node. Observed behind the fact, known or not.
+struct SweptHeard {
+  NodeName node;
+  ConnectionId connection;
+  JobId job;
+  AttemptNo attempt;
+};
+using Observation = std::variant<Connected, Disconnected, PulseHeard, PulseAcked, SweptHeard>;
 
 }  // namespace muster::core

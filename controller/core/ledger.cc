@@ -26,10 +26,22 @@ const NodePart* AttemptRecord::part(const NodeName& node) const {
   return found == part_index.end() ? nullptr : &parts[found->second];
 }
 
-AttemptRecord* JobRecord::attempt(AttemptNo number) { return number.value == 0 || number.value > attempts.size() ? nullptr : &attempts[number.value - 1]; }
+namespace {
 
-const AttemptRecord* JobRecord::attempt(AttemptNo number) const {
-  return number.value == 0 || number.value > attempts.size() ? nullptr : &attempts[number.value - 1];
+template <class Attempts>
+auto* find_attempt(Attempts& attempts, AttemptNo number) {
+  const auto found = std::ranges::lower_bound(attempts, number, {}, &AttemptRecord::number);
+  return found == attempts.end() || found->number != number ? nullptr : &*found;
+}
+
+}  // namespace
+
+AttemptRecord* JobRecord::attempt(AttemptNo number) { return find_attempt(attempts, number); }
+const AttemptRecord* JobRecord::attempt(AttemptNo number) const { return find_attempt(attempts, number); }
+
+const AttemptRecord* JobRecord::before(const AttemptRecord& attempt) const {
+  const auto found = std::ranges::lower_bound(attempts, attempt.number, {}, &AttemptRecord::number);
+  return found == attempts.begin() ? nullptr : &*std::prev(found);
 }
 
 }  // namespace muster::core

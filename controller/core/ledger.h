@@ -28,6 +28,9 @@ struct NodeRecord {
   WallTime registered_at{};
 };
 
+inline constexpr std::size_t kCompanionsMax = 16;  // of a part; no engine has more than two
+inline constexpr std::size_t kCompanionNameMax = 64;
+
 // One node's part of one attempt.
 struct NodePart {
   PlacedNode placed;
@@ -36,9 +39,10 @@ struct NodePart {
   bool swept = false;
   std::string swept_reason;
   bool logs_collected = false;
-  std::map<RankNo, RankExited> exits;  // of this node's ranks
-  std::vector<std::uint64_t> pids;     // by local rank
-  v1::NodeResolved resolved;           // what the node added to the plan
+  std::map<RankNo, RankExited> exits;                 // of this node's ranks
+  std::map<std::string, CompanionExited> companions;  // that ended badly before a stop was asked for; at most kCompanionsMax
+  std::vector<std::uint64_t> pids;                    // by local rank
+  v1::NodeResolved resolved;                          // what the node added to the plan
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing: it gets no orders, and is free when the others are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
@@ -56,6 +60,7 @@ struct AttemptRecord {
   std::vector<NodePart> parts;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
+  std::string table_sha256;  // of the rank table; empty: none
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;      // by the node's clock
@@ -102,7 +107,8 @@ struct JobRecord {
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
-  std::vector<AttemptRecord> attempts;        // attempts[i].number == i + 1
+  std::vector<AttemptRecord> attempts;        // by number, from 1; without a gap, unless the journal's end was lost (lost_end.h)
+  std::uint32_t attempts_lost = 0;            // at most so many were placed since, in an end that the journal lost; 0: none was lost
   std::vector<CheckpointRecord> checkpoints;  // in order of acceptance
   std::optional<Verdict> verdict;             // final
   std::int64_t best_step = -1;                // over all ended attempts
@@ -113,6 +119,7 @@ struct JobRecord {
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
   [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
+  [[nodiscard]] const AttemptRecord* before(const AttemptRecord& attempt) const;  // nullptr: it is the first
   [[nodiscard]] AttemptRecord* attempt(AttemptNo number);
   [[nodiscard]] const AttemptRecord* attempt(AttemptNo number) const;
 };

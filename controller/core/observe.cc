@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "common/base/utf8.h"
 #include "controller/core/checkpoints.h"
-#include "controller/core/core.h"
+#include "controller/core/lost_end.h"
 
 namespace muster::core {
 namespace {
@@ -23,6 +24,24 @@ void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   checkpoint.expected = std::max(checkpoint.expected, reading.expected());
   checkpoint.sealed = checkpoint.sealed || reading.sealed();
   if (!reading.path().empty()) checkpoint.path = reading.path();
+}
+
+// As an agent of this release says it; what another might say is not kept without end.
+v1::DeviceReading bounded(v1::DeviceReading reading) {
+  constexpr std::size_t kTextBytes = 512, kWordBytes = 128;
+  constexpr int kOccupants = 16;
+  const auto cut = [](std::string& text, std::size_t most) {
+    if (text.size() > most) text.resize(utf8_prefix(std::string_view(text).substr(0, most)));
+  };
+  reading.DiscardUnknownFields();
+  cut(*reading.mutable_health_text(), kTextBytes);
+  auto& occupants = *reading.mutable_occupants();
+  if (occupants.size() > kOccupants) occupants.DeleteSubrange(kOccupants, occupants.size() - kOccupants);
+  for (v1::DeviceOccupant& one : occupants) {
+    cut(*one.mutable_name(), kWordBytes);
+    cut(*one.mutable_user(), kWordBytes);
+  }
+  return reading;
 }
 
 void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
@@ -53,11 +72,14 @@ class Observer {
     seen.last_ack_sent = std::max(seen.last_ack_sent, now_.boot);
     seen.held.clear();
     seen.unknown_runs.clear();
+    seen.devices.clear();
     for (const v1::HeldAttempt& held : from.held) {
       const AttemptKey key{JobId(held.job_id()), AttemptNo(held.attempt())};
       seen.held.insert(key);
       if (!held.swept() && !is_known(from.node, key)) seen.unknown_runs.insert(key);
+      note_number(key);
     }
+    note_forgotten(from, seen);
     heard_now(seen, now_);
   }
 
@@ -71,6 +93,7 @@ class Observer {
     if (seen == nullptr) return;
     heard_now(*seen, now_);
     for (const v1::AttemptReading& reading : from.pulse.readings()) fold_reading(from.node, reading);
+    if (!from.pulse.devices().empty()) fold_devices(from.node, *seen, from.pulse);
     prune();
   }
 
@@ -79,18 +102,59 @@ class Observer {
     if (seen != nullptr) seen->last_ack_sent = now_.boot;
   }
 
+  void operator()(const SweptHeard& from) {
+    NodeSeen* seen = on_connection(from.node, from.connection);
+    if (seen != nullptr) seen->unknown_runs.erase({from.job, from.attempt});
+  }
+
  private:
   [[nodiscard]] bool is_known(const NodeName& node, const AttemptKey& key) const {
-    if (ledger_.tombstones.contains(key.first)) return true;
+    // Nor of a job that was archived: what still runs of it runs on devices that nobody holds any more.
     const auto job = ledger_.jobs.find(key.first);
     const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
     return attempt != nullptr && attempt->part(node) != nullptr;
+  }
+
+  // Swept or not: its directory, its number and whatever was saved under it are there.
+  void note_number(const AttemptKey& key) {
+    const auto job = ledger_.jobs.find(key.first);
+    if (job == ledger_.jobs.end() || is_final(job->second.phase)) return;
+    const std::uint32_t last = job->second.attempts.empty() ? 0 : job->second.attempts.back().number.value;
+    if (key.second.value <= last || key.second.value > kAttemptToldMax) return;
+    AttemptNo& told = presence_.numbers_told[key.first];
+    told = std::max(told, key.second);
+  }
+
+  // An agent forgets only what it was told to, and that only when it was swept and its logs were here: of an attempt that is not in doubt it cannot happen.
+  void note_forgotten(const Connected& from, NodeSeen& seen) const {
+    seen.forgotten.clear();
+    const auto parts = ledger_.node_parts.find(from.node);
+    if (parts == ledger_.node_parts.end()) return;
+    for (const AttemptKey& key : parts->second.open) {
+      const JobRecord& job = ledger_.jobs.at(key.first);
+      const NodePart& part = *job.attempt(key.second)->part(from.node);
+      const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
+      const bool same_life = part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
+      if (job.attempts_lost > 0 && was_there && same_life && !seen.held.contains(key)) seen.forgotten.insert(key);
+    }
   }
 
   // What a connection says that another has replaced is not news.
   NodeSeen* on_connection(const NodeName& node, ConnectionId connection) {
     const auto found = presence_.nodes.find(node);
     return found == presence_.nodes.end() || found->second.connection != connection ? nullptr : &found->second;
+  }
+
+  // All of them come at once; of a device that the node never announced there is nothing to know.
+  void fold_devices(const NodeName& name, NodeSeen& seen, const v1::Pulse& pulse) const {
+    const auto node = ledger_.nodes.find(name);
+    if (node == ledger_.nodes.end()) return;
+    std::set<std::uint32_t> announced;
+    for (const v1::Device& device : node->second.inventory.devices()) announced.insert(device.id());
+    seen.devices.clear();
+    for (const v1::DeviceReading& reading : pulse.devices()) {
+      if (announced.contains(reading.id())) seen.devices[reading.id()] = bounded(reading);
+    }
   }
 
   void fold_reading(const NodeName& node, const v1::AttemptReading& reading) {
@@ -101,6 +165,11 @@ class Observer {
     if (attempt == nullptr || attempt->part(node) == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, now_);
+    if (reading.setting_up()) {
+      seen.setting_up.insert(node);
+    } else {
+      seen.setting_up.erase(node);
+    }
     for (const v1::ShardReading& shard : reading.shards()) {
       CheckpointSeen& checkpoint = seen.checkpoints[shard.step()];
       fold_shard(checkpoint, shard);
@@ -119,6 +188,7 @@ class Observer {
       return job == ledger_.jobs.end() || job->second.attempt(number) == nullptr || !accepts_checkpoints(job->second, *job->second.attempt(number)) ||
              has_checkpoint(job->second, number, step);
     });
+    std::erase_if(presence_.numbers_told, [&](const auto& told) { return !ledger_.jobs.contains(told.first); });
     if (presence_.attempts.size() < presence_.prune_at) return;
     std::erase_if(presence_.attempts, [&](const auto& entry) {
       const auto job = ledger_.jobs.find(entry.first.first);

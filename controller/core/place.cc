@@ -1,8 +1,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 
+#include "common/engine/engine.h"
+#include "controller/core/device_health.h"
+#include "controller/core/host_ports.h"
+#include "controller/core/node_fit.h"
 #include "controller/core/placing.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/start_failures.h"
@@ -12,12 +18,6 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kReasonsMax = 6;  // nodes named in one `why`
-
-// Devices of one node for this job, or why there are none.
-struct Fit {
-  std::vector<std::uint32_t> devices;
-  std::string why;
-};
 
 class Placer {
  public:
@@ -29,45 +29,52 @@ class Placer {
         now_(now),
         limits_(limits),
         resources_(job.spec.resources()),
+        ports_(taken, ledger, job, limits),
         avoided_(avoided_nodes(job, now, limits)) {}
 
-  bool never_fits() { return !ledger_.nodes.empty() && !never().empty(); }
+  // A card that is bad, or in use by others, is no reason to refuse a job; but while it is, those behind the job need not wait for it.
+  bool never_fits() {
+    only_usable_ = true;
+    return !ledger_.nodes.empty() && !never().empty();
+  }
 
   PlaceResult run() {
     if (ledger_.nodes.empty()) return {.why = "no node is registered yet"};
     if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
     if (std::optional<PlaceResult> waits = lost_attempt()) return *std::move(waits);
     PlaceResult result;
-    result.nodes = choose();
+    result.nodes = choose_type();
     if (result.nodes.empty() && port_missed_ && fitting() >= nodes_needed()) return {.why = port_shortage()};
     if (result.nodes.empty()) return {.why = shortage(), .retry_at = only_pauses()};
     number_ranks(result.nodes, job_.spec);
-    result.master_port = port(result.nodes.front().address);
+    name_servers(result.nodes);
+    const PlacedNode& first = result.nodes.front();
+    result.master_port = ports_.master(first.node, first.address);
     if (result.master_port == 0) return {.why = port_shortage()};
+    if (std::string why = give_blocks(result.nodes, result.master_port); !why.empty()) return {.why = std::move(why)};
     return result;
   }
 
  private:
   [[nodiscard]] std::size_t nodes_needed() const { return std::max<std::size_t>(1, resources_.nodes()); }
-  [[nodiscard]] std::size_t devices_needed() const {
-    return resources_.device_ids().empty() ? std::max<std::size_t>(1, resources_.devices()) : static_cast<std::size_t>(resources_.device_ids_size());
-  }
   [[nodiscard]] std::string need() const {
     std::string text = fmt::format("need {} node{} with ", nodes_needed(), nodes_needed() == 1 ? "" : "s");
     if (resources_.device_ids().empty()) {
-      text += fmt::format("{} device{}", devices_needed(), devices_needed() == 1 ? "" : "s");
+      text += fmt::format("{} device{}", devices_needed(job_.spec), devices_needed(job_.spec) == 1 ? "" : "s");
     } else {
       text += fmt::format("devices {}", fmt::join(resources_.device_ids(), ","));
     }
     if (!resources_.type().empty() && resources_.type() != "auto") text += fmt::format(" of type '{}'", resources_.type());
+    if (const std::string& interface = job_.spec.network().interface(); !interface.empty() && interface != "auto")
+      text += fmt::format(" on interface '{}'", interface);
     for (const auto& [key, value] : std::map<std::string, std::string>(resources_.select().begin(), resources_.select().end())) {
       text += fmt::format(", label {}={}", key, value);
     }
     return text;
   }
 
-  // The journal's end was lost, and with it an attempt of this very job that may still run on a node: the next one would get its number, and save where it
-  // does. Nothing: none is known to. It holds nobody else up.
+  // The journal's end was lost, and with it an attempt of this very job that may still run on a node, and save. Nothing: none is known to. It holds nobody else
+  // up.
   [[nodiscard]] std::optional<PlaceResult> lost_attempt() const {
     for (const auto& [name, seen] : presence_.nodes) {
       const auto lost = seen.unknown_runs.lower_bound({job_.id, AttemptNo(0)});
@@ -79,8 +86,8 @@ class Placer {
     return std::nullopt;
   }
   static std::string unknown_run_text(const AttemptKey& key) {
-    return fmt::format("may still run attempt {} of job '{}', which this journal does not have: end its muster-worker there, then restart the agent",
-                       key.second.value, key.first.str());
+    return fmt::format("may still run attempt {} of job '{}', which this journal does not have: end its muster-worker there", key.second.value,
+                       key.first.str());
   }
 
   // In the order of the spec's hosts, else by name.
@@ -96,36 +103,17 @@ class Placer {
     return found;
   }
 
-  // What the node could give if it were idle; the reason when that is not enough.
-  [[nodiscard]] Fit capacity(const NodeRecord& node, std::string_view type) const {
-    if (node.dead) return {.why = "is declared dead"};
-    for (const auto& [key, value] : resources_.select()) {
-      const auto label = node.inventory.labels().find(key);
-      if (label == node.inventory.labels().end()) return {.why = fmt::format("has no label '{}'", key)};
-      if (label->second != value) return {.why = fmt::format("has label {}={}", key, label->second)};
-    }
-    Fit fit;
-    for (const v1::Device& device : node.inventory.devices()) {
-      if (device.type() == type && wanted(device.id())) fit.devices.push_back(device.id());
-    }
-    std::ranges::sort(fit.devices);
-    if (fit.devices.size() < devices_needed()) {
-      if (!resources_.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
-      std::map<std::string, std::size_t> kinds;
-      for (const v1::Device& device : node.inventory.devices()) ++kinds[device.type()];
-      std::string there;
-      for (const auto& [kind, count] : kinds) there += fmt::format("{}{} {}", there.empty() ? "" : " and ", count, kind);
-      return {.why = there.empty() ? "has no devices" : fmt::format("has {}", there)};
-    }
-    return fit;
-  }
-  [[nodiscard]] bool wanted(std::uint32_t device) const {
-    return resources_.device_ids().empty() || std::ranges::find(resources_.device_ids(), device) != resources_.device_ids().end();
+  [[nodiscard]] bool could_hold(const NodeRecord& node, std::string_view type) const {
+    const Fit fit = capacity(node, job_.spec, type);
+    const auto seen = presence_.nodes.find(node.name);
+    if (!fit.why.empty() || !only_usable_ || seen == presence_.nodes.end()) return fit.why.empty();
+    const auto usable = std::ranges::count_if(fit.devices, [&](std::uint32_t device) { return !unusable(seen->second, device); });
+    return static_cast<std::size_t>(usable) >= devices_needed(job_.spec);
   }
 
   // What the node can give now.
   [[nodiscard]] Fit free(const NodeRecord& node) const {
-    Fit fit = capacity(node, type_);
+    Fit fit = capacity(node, job_.spec, type_);
     if (!fit.why.empty()) return fit;
     const auto seen = presence_.nodes.find(node.name);
     if (is_silent(presence_, node.name, now_.boot, limits_.silent_after)) {
@@ -134,6 +122,7 @@ class Placer {
     if (!is_connected(presence_, node.name)) return {.why = "is not connected"};
     if (seen->second.instance != node.instance) return {.why = "is just coming back with another state directory"};
     if (!seen->second.unknown_runs.empty()) return {.why = unknown_run_text(*seen->second.unknown_runs.begin())};
+    if (awaits_look(node, seen->second)) return {.why = "has not said yet how its devices are"};
     if (const auto avoided = avoided_.find(node.name); avoided != avoided_.end() && avoided->second.retry_at && heed_pauses_) {
       return {.why = fmt::format("could not start attempt {} ({}) and is tried again in {}", avoided->second.attempt.value, to_string(avoided->second.why),
                                  age_text(*avoided->second.retry_at - now_.boot))};
@@ -143,16 +132,20 @@ class Placer {
     std::string holder;
     std::erase_if(fit.devices, [&](std::uint32_t device) {
       if (taken_.devices.contains({node.name, device})) return true;
+      if (std::optional<std::string> why = unusable(seen->second, device)) {
+        if (holder.empty()) holder = *std::move(why);
+        return true;
+      }
       if (holders == ledger_.device_holders.end()) return false;
       const auto held = holders->second.find(device);
       if (held == holders->second.end()) return false;
       if (holder.empty()) holder = describe(held->second);
       return true;
     });
-    if (fit.devices.size() < devices_needed()) {
+    if (fit.devices.size() < devices_needed(job_.spec)) {
       return {.why = fmt::format("has {} of {} devices free{}", fit.devices.size(), all, holder.empty() ? "" : " (" + holder + ")")};
     }
-    fit.devices.resize(devices_needed());
+    fit.devices.resize(devices_needed(job_.spec));
     return fit;
   }
   [[nodiscard]] std::string describe(const AttemptKey& key) const {
@@ -160,40 +153,32 @@ class Placer {
     return job == ledger_.jobs.end() ? key.first.str() : fmt::format("'{}' attempt {}", job->second.spec.name(), key.second.value);
   }
 
-  // Sets type_; the sentence when the registered nodes could not hold the job even if idle.
+  // Sets types_ and type_; the sentence when the registered nodes could not hold the job even if idle.
   std::string never() {
-    std::vector<std::string> types;
-    if (resources_.type().empty() || resources_.type() == "auto") {
-      // Accelerators first: a node full of them lists its processors, too. The first kind that could ever do is the one that is waited for.
-      std::set<std::string> present;
-      for (const NodeRecord* node : candidates()) {
-        for (const v1::Device& device : node->inventory.devices()) present.insert(device.type());
-      }
-      const bool cpu = present.erase("cpu") > 0;
-      types.assign(present.begin(), present.end());
-      if (cpu || types.empty()) types.emplace_back("cpu");
-    } else {
-      types.push_back(resources_.type());
-    }
+    const std::vector<const NodeRecord*> nodes = candidates();
+    const bool any = resources_.type().empty() || resources_.type() == "auto";
+    types_.clear();
     std::size_t most = 0;
-    for (const std::string& type : types) {
-      std::size_t able = 0;
-      for (const NodeRecord* node : candidates()) able += capacity(*node, type).why.empty() ? 1 : 0;
-      if (able >= nodes_needed()) {
-        type_ = type;
-        return {};
-      }
+    for (const std::string& type : types_to_try(nodes, job_.spec)) {
+      // Of those that nobody asked for by name, the first that could ever do is the one that is waited for.
+      if (any && !types_.empty()) break;
+      const auto able = static_cast<std::size_t>(std::ranges::count_if(nodes, [&](const NodeRecord* node) { return could_hold(*node, type); }));
+      if (able >= nodes_needed()) types_.push_back(type);
       if (type_.empty() || able > most) {
         type_ = type;
         most = able;
       }
+    }
+    if (!types_.empty()) {
+      type_ = types_.front();
+      return {};
     }
     std::vector<std::string> reasons;
     for (const std::string& host : resources_.hosts()) {
       if (!ledger_.nodes.contains(NodeName(host))) reasons.push_back(fmt::format("'{}' is not registered", host));
     }
     for (const NodeRecord* node : candidates()) {
-      if (Fit fit = capacity(*node, type_); !fit.why.empty()) reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
+      if (Fit fit = capacity(*node, job_.spec, type_); !fit.why.empty()) reasons.push_back(fmt::format("'{}' {}", node->name.str(), fit.why));
     }
     return fmt::format("{}; {} of {} registered node{} could do{}", need(), most, ledger_.nodes.size(), ledger_.nodes.size() == 1 ? "" : "s", list(reasons));
   }
@@ -206,13 +191,14 @@ class Placer {
     return text;
   }
 
-  [[nodiscard]] PlacedNode placed(const NodeRecord& node, Fit fit) const {
-    return {.node = node.name,
-            .boot_id = node.boot_id,
-            .instance = node.instance,
-            .address = node.inventory.address(),
-            .devices = std::move(fit.devices),
-            .device_type = type_};
+  // A gang has devices of one type: HCCL does not span two.
+  std::vector<PlacedNode> choose_type() {
+    for (const std::string& type : types_) {
+      type_ = type;
+      if (std::vector<PlacedNode> nodes = choose(); !nodes.empty()) return nodes;
+    }
+    type_ = types_.front();
+    return types_.size() > 1 ? choose() : std::vector<PlacedNode>();  // whose ports are missed is said of the first
   }
 
   using Slots = std::vector<std::optional<PlacedNode>>;
@@ -279,11 +265,11 @@ class Placer {
   bool put(Slots& slots, std::size_t at, std::set<NodeName>& used, const NodeRecord& node) {
     Fit fit = free(node);
     if (!fit.why.empty()) return false;
-    if (at == 0 && port(node.inventory.address()) == 0) {
+    if (at == 0 && ports_.master(node.name, training_address(node, job_.spec)) == 0) {
       port_missed_ = true;
       return false;
     }
-    slots[at] = placed(node, std::move(fit));
+    slots[at] = pinned(node, job_.spec, type_, std::move(fit.devices));
     used.insert(node.name);
     return true;
   }
@@ -312,32 +298,31 @@ class Placer {
     return fmt::format("{}, {} fit{}", need(), fitting(), list(reasons));
   }
 
-  [[nodiscard]] bool port_free(const std::string& address, std::uint16_t port) const {
-    return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
-  }
-  // 0: none.
-  [[nodiscard]] std::uint16_t port(const std::string& address) const {
-    if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return port_free(address, fixed) ? fixed : 0;
-    const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
-    const auto cursor = ledger_.port_cursor.find(address);
-    const bool inside = cursor != ledger_.port_cursor.end() && cursor->second >= limits_.port_first && cursor->second <= limits_.port_last;
-    const std::uint32_t start = inside ? cursor->second - limits_.port_first + 1U : 0;
-    const std::uint16_t last = job_.current() == nullptr ? 0 : job_.current()->master_port;
-    for (std::uint32_t offset = 0; offset < count; ++offset) {
-      const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
-      if (port != last && port_free(address, port)) return port;
+  // Ports for HCCL on every host that runs ranks on Ascend devices; the sentence where one has none left.
+  std::string give_blocks(std::vector<PlacedNode>& nodes, std::uint16_t master_port) {
+    if (!engine::is_ascend(type_) || !engine::wants_hccl_port(job_.spec) || !ports_.has_blocks()) return {};
+    std::map<std::string, std::vector<std::uint16_t>> given;  // by address
+    for (PlacedNode& node : nodes) {
+      if (node.rank_count == 0) continue;
+      std::vector<std::uint16_t>& here = given[node.address];
+      node.hccl_port = ports_.block(node.node, node.address, node.address == nodes.front().address ? master_port : std::uint16_t{0}, here);
+      if (node.hccl_port == 0)
+        return fmt::format("'{}' has no {} ports of {}-{} in a row free for HCCL; give the controller a wider range", node.node.str(), engine::kHcclPorts,
+                           limits_.port_first, limits_.port_last);
+      here.push_back(node.hccl_port);
     }
-    return 0;
+    return {};
   }
+
   // Of the nodes that could run rank 0 but for that.
-  [[nodiscard]] std::string port_shortage() const {
+  [[nodiscard]] std::string port_shortage() {
     std::vector<std::string> reasons;
     const std::uint32_t fixed = job_.spec.network().master_port();
     for (const NodeRecord* node : candidates()) {
-      const std::string& address = node->inventory.address();
-      if (!free(*node).why.empty() || port(address) != 0) continue;
+      const std::string address = training_address(*node, job_.spec);
+      if (!free(*node).why.empty() || ports_.master(node->name, address) != 0) continue;
       const auto held = ledger_.ports_held.find({address, static_cast<std::uint16_t>(fixed)});
-      const std::string holder = held == ledger_.ports_held.end() ? "a job placed just now" : describe(held->second);
+      const std::string holder = held == ledger_.ports_held.end() ? "another job" : describe(held->second);
       reasons.push_back(fixed == 0 ? fmt::format("'{}'", node->name.str()) : fmt::format("on '{}' it is used by {}", node->name.str(), holder));
     }
     if (fixed != 0) return fmt::format("no node that fits has network.master_port {} free{}", fixed, list(reasons));
@@ -351,10 +336,13 @@ class Placer {
   Now now_;
   const Limits& limits_;
   const v1::ResourceSpec& resources_;
+  HostPorts ports_;
   const std::map<NodeName, AvoidedNode> avoided_;
   bool heed_pauses_ = true;
-  bool port_missed_ = false;  // in the last choose(): a node would have done for rank 0, but for its port
-  std::string type_;
+  bool only_usable_ = false;
+  bool port_missed_ = false;        // in the last choose(): a node would have done for rank 0, but for its port
+  std::vector<std::string> types_;  // that could hold the job if they were idle
+  std::string type_;                // the one that is looked at
 };
 
 }  // namespace
@@ -362,8 +350,22 @@ class Placer {
 void Taken::take(const PlaceResult& placed) {
   for (const PlacedNode& node : placed.nodes) {
     for (const std::uint32_t device : node.devices) devices.insert({node.node, device});
+    if (node.hccl_port != 0) blocks[node.node].push_back(node.hccl_port);
   }
   if (!placed.nodes.empty()) ports.insert({placed.nodes.front().address, placed.master_port});
+}
+
+std::string demands_of(const v1::JobSpec& spec) {
+  std::string demands;
+  for (const std::string_view feature : engine::features_needed(spec)) demands.append(feature).push_back(' ');
+  demands += spec.network().interface();
+  demands.push_back('\0');
+  google::protobuf::io::StringOutputStream stream(&demands);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);  // the labels of `select` are a map, whose order is otherwise any
+  spec.resources().SerializeToCodedStream(&coded);
+  coded.Trim();
+  return demands;
 }
 
 void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec) {

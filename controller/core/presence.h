@@ -41,6 +41,7 @@ struct CheckpointSeen {
 struct AttemptSeen {
   std::map<RankNo, RankSeen> ranks;
   std::map<std::int64_t, CheckpointSeen> checkpoints;  // newest few steps
+  std::set<NodeName> setting_up;                       // runtime.setup is under way there
   std::int64_t best_step = -1;
   double step_seconds = 0;  // mean of the recent ones
   WallTime last_sample_at{};
@@ -56,15 +57,19 @@ struct NodeSeen {
   BootTime connected_at{};
   BootId boot_id;                              // of the Hello; may be empty
   std::set<std::pair<JobId, AttemptNo>> held;  // run directories it said it has
-  // Of these, not swept, and not in the ledger when it said so: the journal's end was lost. What they run holds devices that nobody gave out, until the
-  // next Hello says otherwise.
+  // Of these, not swept, and not in the ledger when it said so: the journal's end was lost, or their job archived without them. What they run holds devices
+  // that nobody gave out, until the agent says otherwise.
   std::set<std::pair<JobId, AttemptNo>> unknown_runs;
+  // Not held, though its agent had started them, and is the same on the same boot: it was told to forget them, which the journal lost. Nothing of them is left.
+  std::set<std::pair<JobId, AttemptNo>> forgotten;
+  std::map<std::uint32_t, v1::DeviceReading> devices;  // by id: the latest look, of this connection; none: the agent has not said
 };
 
 struct Presence {
   BootTime listening_since{};  // a node never heard is judged from here
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
+  std::map<JobId, AttemptNo> numbers_told;                     // highest attempt that a node had and the ledger had not: never to be given out again
   std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;  // checkpoints seen complete that the ledger did not have when last looked
   std::size_t prune_at = 64;                                   // `attempts` is cleared of archived jobs when it grows past this
 };
@@ -74,5 +79,6 @@ bool is_silent(const Presence& presence, const NodeName& node, BootTime now, Dur
 // Its last word, or listening_since.
 BootTime last_word(const Presence& presence, const NodeName& node);
 bool is_connected(const Presence& presence, const NodeName& node);
+bool is_forgotten(const Presence& presence, const NodeName& node, const std::pair<JobId, AttemptNo>& run);
 
 }  // namespace muster::core

@@ -2,6 +2,7 @@
 
 #include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
+#include "controller/core/lost_end.h"
 #include "controller/core/placing.h"
 #include "controller/core/queue.h"
 #include "controller/core/spec_view.h"
@@ -69,12 +70,14 @@ class Proposer {
 
   // What no fact of a rank will say: the node itself is gone, changed, or does not answer the order.
   std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
+    if (job.attempts_lost > 0 && job.phase == JobPhase::Launching)
+      return fmt::format("attempt {} was being started when the journal's end was lost", attempt.number.value);
     for (const NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& name = part.placed.node;
       // The word of a part's end breaks the attempt in the same batch, unless the journal was cut between the two (an accepted loss).
       const bool over = part.swept || part.start_failed;
-      if (attempt.ranks_exited > attempt.ranks_well || (over && part.exits.size() < part.placed.rank_count))
+      if (attempt.ranks_exited > attempt.ranks_well || !part.companions.empty() || (over && part.exits.size() < part.placed.rank_count))
         return fmt::format("attempt {} had broken when the journal's end was lost", attempt.number.value);
       if (part.swept) continue;
       const PartLook look = look_at_part(ledger_, presence_, job, part, now_, limits_);
@@ -88,17 +91,23 @@ class Proposer {
       // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its own bound.
       if (!part.started && !part.start_failed && is_connected(presence_, name) && look.sight == PartSight::Reachable) {
         const Duration since = std::min<Duration>(now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
-        if (since >= limits_.start_timeout) return fmt::format("node '{}' did not start its part within {}", name.str(), age_text(limits_.start_timeout));
-        sooner(out_.wake_at, now_.boot + (limits_.start_timeout - since));
+        const Duration most = limits_.start_timeout + setup_time(job.spec);
+        if (since >= most) return fmt::format("node '{}' did not start its part within {}", name.str(), age_text(most));
+        sooner(out_.wake_at, now_.boot + (most - since));
       }
     }
     return {};
   }
 
-  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody else will ever say that it is swept.
+  // Placed on a boot that is over, by an agent that is back and has no such run directory: nobody else will ever say that it is swept. Nor of one that was
+  // forgotten while the journal's lost end was written.
   void look_for_vanished(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
       if (part.swept || part.idle()) continue;
+      if (is_forgotten(presence_, part.placed.node, {job.id, attempt.number})) {
+        out_.inputs.emplace_back(ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node, .reason = "forgotten"});
+        continue;
+      }
       const auto node = ledger_.nodes.find(part.placed.node);
       if (node == ledger_.nodes.end() || node->second.dead || node->second.boot_id == part.placed.boot_id) continue;
       const auto seen = presence_.nodes.find(part.placed.node);
@@ -115,7 +124,7 @@ class Proposer {
     for (const AttemptKey& key : parts.open) {
       if (parts.unswept.contains(key)) continue;
       const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
-      if (!names_no_log(part) && !logs_gone(key, part.placed)) continue;
+      if (!names_no_log(part) && !logs_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
       out_.inputs.emplace_back(ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
     }
   }
@@ -155,6 +164,10 @@ class Proposer {
     FittingJobs jobs(ledger_, presence_, now_, limits_);
     while (const JobRecord* job = jobs.next()) {
       if (placed == kPlacementsMax || ++looked > kQueueLookMax) break;
+      if (const std::optional<Unheard> unheard = unheard_since_loss(ledger_, presence_, *job, now_, limits_)) {
+        sooner(out_.wake_at, unheard->until);
+        continue;
+      }
       PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_);
       sooner(out_.wake_at, result.retry_at);
       if (result.retry_at) continue;
@@ -162,7 +175,7 @@ class Proposer {
       taken.take(result);
       ++placed;
       out_.inputs.emplace_back(ProposePlacement{.job = job->id,
-                                                .attempt = AttemptNo(static_cast<std::uint32_t>(job->attempts.size() + 1)),
+                                                .attempt = next_attempt(*job, presence_),
                                                 .nodes = std::move(result.nodes),
                                                 .master_port = result.master_port,
                                                 .resume = newest_checkpoint(*job)});
@@ -175,9 +188,12 @@ class Proposer {
       if (!due(ended_at, limits_.archive_after) || proposed++ == kArchiveMax) break;
       out_.inputs.emplace_back(ProposeArchive{.job = id});
     }
+    // The oldest go: those past their time, and those over the number.
+    const std::size_t there = ledger_.tombstones.size(), over = there > limits_.tombstones_max ? there - limits_.tombstones_max : 0;
     proposed = 0;
     for (const auto& [ended_at, id] : ledger_.tombstone_ages) {
-      if (!due(ended_at, limits_.tombstone_keep) || proposed++ == kArchiveMax) break;
+      if (proposed >= over && !due(ended_at, limits_.tombstone_keep)) break;
+      if (proposed++ == kArchiveMax) break;
       out_.inputs.emplace_back(ProposeDropTombstone{.job = id});
     }
     for (const NodeName& node : ledger_.dead_nodes) {

@@ -1,26 +1,9 @@
 #include "controller/core/queue.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include "common/base/assert.h"
 #include "controller/core/placing.h"
 
 namespace muster::core {
-namespace {
-
-// Equal for equal resources: the labels of `select` are a map, whose order is otherwise any.
-std::string line_of(const JobRecord& job) {
-  std::string line;
-  google::protobuf::io::StringOutputStream stream(&line);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  job.spec.resources().SerializeToCodedStream(&coded);
-  coded.Trim();
-  return line;
-}
-
-}  // namespace
 
 void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
   if (ledger.queue.empty()) {
@@ -30,7 +13,7 @@ void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
   } else {
     job.queue_place = ledger.jobs.at(ledger.queue.back()).queue_place + 1;
   }
-  ledger.queue_lines[line_of(job)].emplace(job.queue_place, job.id);
+  ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id);
   if (end == QueueEnd::Front) {
     ledger.queue.push_front(job.id);
   } else {
@@ -43,7 +26,7 @@ void leave_queue(Ledger& ledger, const JobRecord& job) {
   const auto place = std::ranges::find(ledger.queue, job.id);
   MUSTER_ASSERT(place != ledger.queue.end(), "a queued job is not in the queue");
   ledger.queue.erase(place);
-  const auto line = ledger.queue_lines.find(line_of(job));
+  const auto line = ledger.queue_lines.find(demands_of(job.spec));
   MUSTER_ASSERT(line != ledger.queue_lines.end(), "a queued job is in no line of the queue");
   line->second.erase(job.queue_place);
   if (line->second.empty()) ledger.queue_lines.erase(line);

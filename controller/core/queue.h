@@ -1,5 +1,5 @@
 // The queue of jobs: first in, first out, and one that comes back goes to the front. It stands in the ledger twice: as a whole, and in lines of jobs that
-// ask for the same resources. Whether the registered nodes could ever hold a job depends on its resources alone, so a thousand jobs that wait for
+// demand the same of nodes (demands_of). Whether the registered nodes could ever hold a job depends on that alone, so a thousand jobs that wait for
 // machines to come cost one question, and hold nobody up. Pure.
 #pragma once
 

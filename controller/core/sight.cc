@@ -17,4 +17,9 @@ bool is_connected(const Presence& presence, const NodeName& node) {
   return seen != presence.nodes.end() && seen->second.connection.value != 0;
 }
 
+bool is_forgotten(const Presence& presence, const NodeName& node, const std::pair<JobId, AttemptNo>& run) {
+  const auto seen = presence.nodes.find(node);
+  return seen != presence.nodes.end() && seen->second.connection.value != 0 && seen->second.forgotten.contains(run);
+}
+
 }  // namespace muster::core

@@ -24,6 +24,11 @@ inline bool resumes(const v1::JobSpec& spec) {
   const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();
   return enabled && !spec.checkpoint().layout().empty() && spec.checkpoint().layout() != "none";
 }
+// What runtime.setup may take of a start; zero: there is none.
+inline Duration setup_time(const v1::JobSpec& spec) {
+  if (spec.runtime().setup().empty()) return Duration::zero();
+  return spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout()) : std::chrono::minutes(30);
+}
 // Not said means no: the stricter fence.
 inline bool lockstep(const v1::JobSpec& spec) { return spec.launch().has_lockstep() && spec.launch().lockstep(); }
 

@@ -45,6 +45,12 @@ std::string exit_text(const RankExited& exit) {
   return fmt::format("{} ended with status {}", who, exit.code);
 }
 
+std::string exit_text(const CompanionExited& exit) {
+  const std::string who = fmt::format("the {} on node '{}'", exit.name, exit.node.str());
+  if (exit.signal != 0) return fmt::format("{} was killed by {}", who, signal_text(exit.signal));
+  return fmt::format("{} ended with status {}", who, exit.code);
+}
+
 std::string squash_digits(std::string_view text) {
   std::string squashed;
   for (std::size_t at = 0; at < text.size();) {
@@ -83,6 +89,15 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Port: return "port";
     case StartFailure::Disk: return "disk";
     case StartFailure::Node: return "node";
+  }
+  return "?";
+}
+
+std::string_view to_string(EvidenceKind kind) {
+  switch (kind) {
+    case EvidenceKind::Unknown: return "of unknown kind";
+    case EvidenceKind::Cause: return "cause";
+    case EvidenceKind::Consequence: return "consequence";
   }
   return "?";
 }

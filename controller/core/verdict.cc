@@ -23,37 +23,77 @@ const NodeStartFailed* first_start_failure(const AttemptRecord& attempt) {
   return first;
 }
 
+// The end of a process that somebody saw, and that muster had not asked for: a rank's, or a companion's.
+struct End {
+  const RankExited* rank = nullptr;  // one of the two
+  const CompanionExited* companion = nullptr;
+
+  explicit End(const RankExited& exit) : rank(&exit) {}
+  explicit End(const CompanionExited& exit) : companion(&exit) {}
+
+  [[nodiscard]] const NodeName& node() const { return rank != nullptr ? rank->node : companion->node; }
+  [[nodiscard]] WallTime at() const { return rank != nullptr ? rank->node_time : companion->node_time; }
+  [[nodiscard]] std::int32_t code() const { return rank != nullptr ? rank->code : companion->code; }
+  [[nodiscard]] std::int32_t signal() const { return rank != nullptr ? rank->signal : companion->signal; }
+  [[nodiscard]] const std::string& evidence() const { return rank != nullptr ? rank->evidence : companion->evidence; }
+  [[nodiscard]] bool oom() const { return rank != nullptr && rank->oom; }
+  [[nodiscard]] bool consequence() const { return rank != nullptr && rank->evidence_kind == EvidenceKind::Consequence; }
+};
+
 template <class Match>
-const RankExited* first_exit(const AttemptRecord& attempt, Match match) {
-  const RankExited* first = nullptr;
+std::optional<End> first_end(const AttemptRecord& attempt, Match match) {
+  std::optional<End> first;
+  const auto look = [&](const End& end) {
+    if (match(end) && (!first || end.at() < first->at())) first = end;
+  };
   for (const NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) {
-      if (!exit.stop_requested && match(exit) && (first == nullptr || exit.node_time < first->node_time)) first = &exit;
+      if (!exit.stop_requested && !exit.lost) look(End(exit));
+    }
+    for (const auto& [name, exit] : part.companions) look(End(exit));
+  }
+  return first;
+}
+
+bool by_itself(const End& end) { return !end.oom() && ((end.signal() == 0 && end.code() != 0) || end.signal() == SIGABRT); }
+bool killed(const End& end) { return end.oom() || (end.signal() != 0 && end.signal() != SIGABRT); }
+
+// Not the node's restart, nor a lost journal's end: these are stories of their own.
+const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
+  const RankExited* first = nullptr;
+  for (const NodePart& part : attempt.parts) {
+    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten") continue;
+    for (const auto& [rank, exit] : part.exits) {
+      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.node_time < first->node_time)) first = &exit;
     }
   }
   return first;
 }
 
-bool own_status(const RankExited& exit) { return !exit.lost && !exit.oom && ((exit.signal == 0 && exit.code != 0) || exit.signal == SIGABRT); }
-bool killed(const RankExited& exit) { return !exit.lost && (exit.oom || (exit.signal != 0 && exit.signal != SIGABRT)); }
-
-// Not the node's restart: that is the node's own story.
-const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
-  return first_exit(attempt, [&](const RankExited& exit) { return exit.lost && attempt.part(exit.node)->swept_reason != "rebooted"; });
+// Equal for the same failure again: how it ended, and what it said.
+Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
+  Verdict verdict{.cls = cls, .node = end.node(), .evidence = end.evidence(), .signature = how + "|" + squash_digits(end.evidence())};
+  if (end.rank != nullptr) {
+    verdict.rank = end.rank->rank;
+    verdict.reason = exit_text(*end.rank);
+  } else {
+    verdict.reason = exit_text(*end.companion);
+    verdict.signature = end.companion->name + ":" + verdict.signature;
+  }
+  return verdict;
 }
 
-Verdict of_exit(const RankExited& exit, FailureClass cls, std::string signature) {
-  return {.cls = cls,
-          .node = exit.node,
-          .rank = exit.rank,
-          .reason = exit_text(exit),
-          .evidence = exit.evidence,
-          .signature = signature + "|" + squash_digits(exit.evidence)};
+Verdict of_end(const End& end) {
+  if (end.oom()) return of_end(end, FailureClass::Oom, "oom");
+  if (end.signal() != 0) return of_end(end, FailureClass::Signal, fmt::format("signal:{}", end.signal()));
+  return of_end(end, FailureClass::UserError, fmt::format("status:{}", end.code()));
 }
 
-Verdict of_killed(const RankExited& exit) {
-  if (exit.oom) return of_exit(exit, FailureClass::Oom, "oom");
-  return of_exit(exit, FailureClass::Signal, fmt::format("signal:{}", exit.signal));
+// Nobody says more than that a peer or a collective failed: a network between sound programs looks so, and a second time as well. No error of the program.
+Verdict of_consequence(const End& end) {
+  Verdict verdict = of_end(end, FailureClass::Node, "consequence");
+  verdict.reason += ", as after another's fault, which no process tells";
+  return verdict;
 }
 
 Verdict of_start_failure(const NodeStartFailed& failure) {
@@ -75,6 +115,8 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
     if (part.swept) {
       const bool unfinished = std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) || part.exits.size() < part.placed.rank_count;
       if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
+      if (part.swept_reason == "forgotten" && unfinished)
+        return verdict(node, "has forgotten the run, which had ended when the journal's end was lost", "forgotten");
       if (part.swept_reason == "orphaned") {
         return verdict(node, fmt::format("had no contact with the controller for longer than the orphan grace of {}", age_text(orphan_grace(job.spec))),
                        "orphaned");
@@ -113,21 +155,19 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
   }
   if (const NodeStartFailed* failure = first_start_failure(attempt)) return of_start_failure(*failure);
-  const RankExited* first_own = first_exit(attempt, own_status);
-  if (const RankExited* exit = first_exit(attempt, killed)) {
-    const bool echo = first_own == nullptr || first_own->node != exit->node || exit->node_time - first_own->node_time <= kEcho;
-    if (echo) return of_killed(*exit);
+  const std::optional<End> own = first_end(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
+  if (const std::optional<End> end = first_end(attempt, killed)) {
+    const bool echo = !own || own->node() != end->node() || end->at() - own->at() <= kEcho;
+    if (echo) return of_end(*end);
   }
   if (const RankExited* exit = first_lost_with_worker(attempt)) {
-    Verdict verdict = of_exit(*exit, FailureClass::Worker, "worker");
+    Verdict verdict = of_end(End(*exit), FailureClass::Worker, "worker");
     verdict.reason = fmt::format("the worker on node '{}' died, and rank {} with it", exit->node.str(), exit->rank.value);
     return verdict;
   }
   if (std::optional<Verdict> verdict = of_node(ledger, presence, job, attempt, now, limits)) return *std::move(verdict);
-  if (first_own != nullptr) {
-    if (first_own->signal != 0) return of_exit(*first_own, FailureClass::Signal, fmt::format("signal:{}", first_own->signal));
-    return of_exit(*first_own, FailureClass::UserError, fmt::format("status:{}", first_own->code));
-  }
+  if (own) return of_end(*own);
+  if (const std::optional<End> end = first_end(attempt, by_itself)) return of_consequence(*end);
   if (attempt.ranks_well == attempt.world_size()) {
     return {.cls = FailureClass::UserError, .reason = attempt.broke_cause, .signature = "success|" + squash_digits(attempt.broke_cause)};
   }
@@ -139,7 +179,7 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why)) {
     return "a failure before the program started is not tried again";
   }
-  const AttemptRecord* before = job.attempt(AttemptNo(attempt.number.value - 1));
+  const AttemptRecord* before = job.before(attempt);
   const bool seen_before =
       before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;
   // Further than ever: an error of the program itself would have met the last attempt there. Two faults of the network may look the same.

@@ -2,10 +2,12 @@
 //
 // Peers of a killed rank die too, a moment later and with a status that looks like a fault of their own. So the causes are ranked:
 //   1  a node could not start its part
-//   2  a rank killed by a signal that muster did not send, or out of memory; the first by its node's clock
+//   2  a rank or companion killed by a signal that muster did not send, or out of memory; the first by its node's clock
 //   3  ranks lost with their worker
 //   4  a node that rebooted, died, went silent or lost its state
-//   5  a rank's own non-zero status, or its own abort (SIGABRT is how uncaught errors about dead peers end, too); the first
+//   5  a rank's or companion's own non-zero status, or its own abort (SIGABRT is how uncaught errors about dead peers end, too); the first whose line of
+//      evidence is not known to speak of another's end
+//   6  the first of those whose line does. Not the program's error: two faults of a network look the same, so it never ends a job by coming twice
 // Exits that came after muster asked that node to stop are never causes.
 #pragma once
 

@@ -62,6 +62,17 @@ core::Outcome from_record(pb::Outcome outcome, Trouble& trouble) {
   trouble.unknown = fmt::format("outcome {}", static_cast<int>(outcome));
   return {};
 }
+core::EvidenceKind from_record(pb::EvidenceKind kind, Trouble& trouble) {
+  switch (kind) {
+    case pb::EVIDENCE_KIND_UNSPECIFIED: return core::EvidenceKind::Unknown;
+    case pb::EVIDENCE_KIND_CAUSE: return core::EvidenceKind::Cause;
+    case pb::EVIDENCE_KIND_CONSEQUENCE: return core::EvidenceKind::Consequence;
+    case pb::EvidenceKind_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::EvidenceKind_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("kind of evidence {}", static_cast<int>(kind));
+  return {};
+}
 std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
   if (port > 65'535) trouble.damaged = fmt::format("port {}", port);
   return static_cast<std::uint16_t>(port);
@@ -75,7 +86,7 @@ core::Verdict take(const pb::Verdict& from, Trouble& trouble) {
           .evidence = from.evidence(),
           .signature = from.signature()};
 }
-core::PlacedNode take(const pb::PlacedNode& from) {
+core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
   return {.node = NodeName(from.node()),
           .boot_id = BootId(from.boot_id()),
           .instance = InstanceId(from.instance()),
@@ -83,7 +94,15 @@ core::PlacedNode take(const pb::PlacedNode& from) {
           .devices = {from.devices().begin(), from.devices().end()},
           .first_rank = RankNo(from.first_rank()),
           .rank_count = from.rank_count(),
-          .device_type = from.device_type()};
+          .device_type = from.device_type(),
+          .interface = from.interface(),
+          .device_model = from.device_model(),
+          .physical_ids = {from.physical_ids().begin(), from.physical_ids().end()},
+          .device_ips = {from.device_ips().begin(), from.device_ips().end()},
+          .super_device_ids = {from.super_device_ids().begin(), from.super_device_ids().end()},
+          .super_pod_id = from.super_pod_id(),
+          .server_id = from.server_id(),
+          .hccl_port = port_from(from.hccl_port(), trouble)};
 }
 
 // --- records to events ----------------------------------------------------------------------------------------------------------------------
@@ -131,11 +150,12 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     case pb::Record::kAttemptPlaced: {
       const auto& from = record.attempt_placed();
       auto to = take_attempt<core::AttemptPlaced>(from);
-      for (const pb::PlacedNode& node : from.nodes()) to.nodes.push_back(take(node));
+      for (const pb::PlacedNode& node : from.nodes()) to.nodes.push_back(take(node, trouble));
       to.master_port = port_from(from.master_port(), trouble);
       if (from.has_resume()) {
         to.resume = core::ResumePoint{.attempt = AttemptNo(from.resume().attempt()), .step = from.resume().step(), .path = from.resume().path()};
       }
+      to.table_sha256 = from.table_sha256();
       return to;
     }
     case pb::Record::kNodeStarted: {
@@ -163,6 +183,16 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.oom = from.oom();
       to.lost = from.lost();
       to.success_seen = from.success_seen();
+      to.evidence = from.evidence();
+      to.evidence_kind = from_record(from.evidence_kind(), trouble);
+      return to;
+    }
+    case pb::Record::kCompanionExited: {
+      const auto& from = record.companion_exited();
+      auto to = take_part<core::CompanionExited>(from);
+      to.name = from.name();
+      to.code = from.code();
+      to.signal = from.signal();
       to.evidence = from.evidence();
       return to;
     }

@@ -39,6 +39,14 @@ pb::Outcome to_record(core::Outcome outcome) {
   }
   MUSTER_ASSERT(false, "an outcome that the journal cannot write");
 }
+pb::EvidenceKind to_record(core::EvidenceKind kind) {
+  switch (kind) {
+    case core::EvidenceKind::Unknown: return pb::EVIDENCE_KIND_UNSPECIFIED;
+    case core::EvidenceKind::Cause: return pb::EVIDENCE_KIND_CAUSE;
+    case core::EvidenceKind::Consequence: return pb::EVIDENCE_KIND_CONSEQUENCE;
+  }
+  MUSTER_ASSERT(false, "a kind of evidence that the journal cannot write");
+}
 
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_class_(to_record(from.cls));
@@ -57,6 +65,14 @@ void put(pb::PlacedNode& to, const core::PlacedNode& from) {
   to.set_first_rank(from.first_rank.value);
   to.set_rank_count(from.rank_count);
   to.set_device_type(from.device_type);
+  to.set_interface(from.interface);
+  to.set_device_model(from.device_model);
+  to.mutable_physical_ids()->Add(from.physical_ids.begin(), from.physical_ids.end());
+  to.mutable_device_ips()->Add(from.device_ips.begin(), from.device_ips.end());
+  to.mutable_super_device_ids()->Add(from.super_device_ids.begin(), from.super_device_ids.end());
+  to.set_super_pod_id(from.super_pod_id);
+  to.set_server_id(from.server_id);
+  to.set_hccl_port(from.hccl_port);
 }
 
 struct Writer {
@@ -115,6 +131,7 @@ struct Writer {
       to.mutable_resume()->set_step(from.resume->step);
       to.mutable_resume()->set_path(from.resume->path);
     }
+    to.set_table_sha256(from.table_sha256);
   }
   void operator()(const core::NodeStarted& from) const {
     auto& to = *record.mutable_node_started();
@@ -141,6 +158,16 @@ struct Writer {
     to.set_oom(from.oom);
     to.set_lost(from.lost);
     to.set_success_seen(from.success_seen);
+    to.set_evidence(from.evidence);
+    to.set_node_time_ns(to_ns(from.node_time));
+    to.set_evidence_kind(to_record(from.evidence_kind));
+  }
+  void operator()(const core::CompanionExited& from) const {
+    auto& to = *record.mutable_companion_exited();
+    part(to, from);
+    to.set_name(from.name);
+    to.set_code(from.code);
+    to.set_signal(from.signal);
     to.set_evidence(from.evidence);
     to.set_node_time_ns(to_ns(from.node_time));
   }

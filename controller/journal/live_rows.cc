@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/core/lost_end.h"
 #include "controller/journal/codec.h"
 
 namespace muster::journal {
 
 void LiveRows::add(JournalIndex index, const core::Event& event) {
-  if (std::holds_alternative<core::ControllerStarted>(event.body)) {
+  if (const auto* started = std::get_if<core::ControllerStarted>(&event.body)) {
+    // A loss shows in how far it is from the start before: both stay.
+    if (core::attempts_lost(std::exchange(epoch_, started->epoch), started->epoch) > 0) starts_ = {};
     only_ends_matter(starts_, index);
   } else if (const auto* registered = std::get_if<core::NodeRegistered>(&event.body)) {
     only_ends_matter(nodes_[registered->node], index);
+    if (const auto dead = dead_.extract(registered->node)) superseded_.push_back(dead.mapped());
+  } else if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&event.body)) {
+    const auto [known, fresh] = dead_.try_emplace(dead->node, index);
+    if (!fresh) superseded_.push_back(std::exchange(known->second, index));
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));

@@ -4,7 +4,9 @@
 // What goes, and why a replay comes to the same ledger without it:
 //   - every row of a job that has a JobArchived, but that one row: it carries the tombstone; the others live in the archive;
 //   - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they say nothing;
-//   - of the ControllerStarted rows all but the first and the last; of each node's NodeRegistered rows all but the first and the last.
+//   - of the ControllerStarted rows all but the first, the last, and the two around each accepted loss: what these say of the jobs, no other row says;
+//   - of each node's NodeRegistered rows all but the first and the last;
+//   - NodeDeclaredDead of a node that has registered since, or was declared dead again.
 #pragma once
 
 #include <map>
@@ -41,7 +43,9 @@ class LiveRows {
   std::unordered_map<JobId, JournalIndex> archived_;  // JobArchived, by job
   std::set<JobId> unmoved_;
   std::map<NodeName, Pair> nodes_;
+  std::map<NodeName, JournalIndex> dead_;
   Pair starts_;
+  Epoch epoch_;  // of the latest start
   std::vector<JournalIndex> superseded_;
 };
 

@@ -45,7 +45,16 @@ Longest longest(const v1::JobSpec& spec) {
   engine::NodeSlot& slot = request.nodes[result.node];
   slot.name = std::string(63, 'n');
   slot.address = std::string(45, '1');
-  slot.device_type = "ascend";
+  slot.device_type = "ascend910_93";
+  slot.interface = std::string(15, 'i');
+  slot.hccl_port = 65'504;
+  const auto features = engine::features_needed(spec);
+  if (std::ranges::find(features, engine::kLaunchFiles) != features.end()) {
+    for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods has more to say
+      one.super_pod_id = std::string(10, '9');
+      one.super_device_ids.assign(one.rank_count, std::string(10, '9'));
+    }
+  }
   slot.devices.assign(spec.resources().device_ids().begin(), spec.resources().device_ids().end());
   for (std::uint32_t device = 1000; slot.devices.size() < devices; ++device) slot.devices.push_back(device);
   request.out_dir = engine::out_dir(spec, request.job_id, "/" + std::string(1000, 'o'));
@@ -77,11 +86,18 @@ std::string_view heaviest_variables(const v1::JobSpec& spec) {
 
 // Of one node's ranks together.
 struct Weight {
-  std::size_t arguments = 0, variables = 0, all = 0;
+  std::size_t arguments = 0, variables = 0, files = 0, all = 0;
 };
 
 Result<void> judge(const v1::JobSpec& spec, std::uint32_t ranks, const Weight& weight, std::size_t most) {
   if (weight.all <= most) return {};
+  if (weight.files > weight.arguments + weight.variables) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("planning job '{}': resources.nodes: the rank table of {} ranks comes to {} MiB, and a node is sent at most {} MiB; ask for fewer "
+                            "nodes, or use launch.launcher: msrun",
+                            spec.name(), std::uint64_t{ranks} * std::max<std::uint32_t>(1, spec.resources().nodes()), (weight.files + (1U << 20U) - 1) >> 20U,
+                            most >> 20U));
+  }
   const bool arguments = weight.arguments >= weight.variables;
   return fail(
       ErrorCode::InvalidArgument,
@@ -103,6 +119,7 @@ Weight planned(const engine::RankPlan& rank, std::uint32_t ranks) {
 Weight sent(const v1::NodeLaunch& launch) {
   Weight weight{.all = launch.ByteSizeLong()};
   for (const auto& [name, value] : launch.env()) weight.variables += name.size() + value.size();
+  for (const v1::LaunchFile& file : launch.files()) weight.files += file.content().size();
   for (const v1::RankProcess& rank : launch.ranks()) {
     for (const std::string& word : rank.argv()) weight.arguments += word.size();
     for (const auto& [name, value] : rank.env()) weight.variables += name.size() + value.size();
@@ -122,6 +139,7 @@ Result<void> check_launches(const v1::JobSpec& spec) {
   const auto one = engine::plan_launch(most.request);
   if (!one) return fail(one.error());
   if (auto fits = judge(spec, slot.rank_count, planned(one->ranks.back(), slot.rank_count), kPlanBytesMax); !fits) return fits;
+  most.request.table = one->table;
   most.request.only = engine::RankRange{.first = slot.first_rank, .count = slot.rank_count};
   const auto all = engine::plan_launch(most.request);
   if (!all) return fail(all.error());

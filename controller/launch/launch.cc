@@ -1,7 +1,12 @@
 #include "controller/launch/launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "common/engine/host_network.h"
+#include "common/engine/ranktable/table_text.h"
+#include "controller/core/placed_table.h"
 #include "controller/launch/bounds.h"
 
 namespace muster::controller {
@@ -16,6 +21,15 @@ std::string device_type(const core::PlacedNode& placed, const core::Ledger& ledg
   return first == devices.end() ? std::string() : first->type();
 }
 
+// What must be free on the node before its ranks start.
+void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint16_t master_port) {
+  if (master_port != 0) launch.add_ports(master_port);
+  // Common to its ranks, unless the spec has another one or the engine none.
+  const auto base = launch.env().find(engine::kHcclBasePort);
+  if (placed.hccl_port == 0 || base == launch.env().end() || base->second != std::to_string(placed.hccl_port)) return;
+  for (std::uint32_t port = placed.hccl_port; port < placed.hccl_port + engine::kHcclPorts; ++port) launch.add_ports(port);
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes,
@@ -27,12 +41,8 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
   request.attempt = attempt.value;
   request.nodes.reserve(nodes.size());
   for (const core::PlacedNode& placed : nodes) {
-    request.nodes.push_back({.name = placed.node.str(),
-                             .address = placed.address,
-                             .devices = placed.devices,
-                             .first_rank = placed.first_rank.value,
-                             .rank_count = placed.rank_count,
-                             .device_type = device_type(placed, ledger)});
+    request.nodes.push_back(core::slot_of(placed));
+    request.nodes.back().device_type = device_type(placed, ledger);
   }
   request.master_port = master_port;
   request.out_dir = engine::out_dir(spec, request.job_id, cluster_out);
@@ -53,11 +63,25 @@ engine::LaunchRequest launch_request(const core::JobRecord& job, const core::Att
   return launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume, ledger, cluster_out);
 }
 
+Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256, engine::LaunchRequest& request) {
+  auto plan = engine::plan_launch(request);
+  if (!plan || plan->table == nullptr) return plan;
+  if (!table_sha256.empty() && plan->table->hash != table_sha256) {
+    return fail(
+        ErrorCode::Unsupported,
+        fmt::format("planning job '{}' attempt {}: its rank table was pinned with sha256 {}, and this controller makes another one of the same placement "
+                    "({}): start the version that placed it, or cancel the job",
+                    request.spec->name(), request.attempt, table_sha256, plan->table->hash));
+  }
+  request.table = plan->table;
+  return plan;
+}
+
 Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt, engine::LaunchRequest& request, std::size_t part) {
   const core::PlacedNode& placed = attempt.parts[part].placed;
   request.spec = &job.spec;
   request.only = engine::RankRange{.first = placed.first_rank.value, .count = placed.rank_count};
-  const auto plan = engine::plan_launch(request);
+  const auto plan = plan_attempt(attempt.table_sha256, request);
   if (!plan) return fail(plan.error());
   v1::NodeLaunch launch = engine::node_launch(request, *plan, part);
   if (const std::size_t bytes = launch.ByteSizeLong(); bytes > kPartBytesSendable) {
@@ -70,7 +94,7 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   launch.set_address(placed.address);
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
-  if (part == 0 && attempt.master_port != 0) launch.add_ports(attempt.master_port);
+  add_ports(launch, placed, part == 0 ? attempt.master_port : 0);
   launch.set_nofile(job.spec.runtime().limits().nofile());
   launch.set_memlock(job.spec.runtime().limits().memlock());
   if (job.spec.runtime().user() != "submitter") launch.set_user(job.spec.runtime().user());

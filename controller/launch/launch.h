@@ -19,8 +19,12 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
 engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt, const core::Ledger& ledger,
                                      const std::string& cluster_out);
 
-// The part of attempt.parts[part]; its ranks alone are planned. `request` is the attempt's launch_request(), made once for all parts: spec and ranks of it
-// are set here. Errors: a plan that the engine refuses, a part too large to be sent.
+// plan_launch(), with the rank table that an earlier plan of the same request made: it is made once, and kept in `request`. Errors: what the engine refuses; a
+// table that is no longer the one that was pinned when the attempt was placed.
+Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256, engine::LaunchRequest& request);
+
+// The part of attempt.parts[part]; its ranks alone are planned. `request` is the attempt's launch_request(), made once for all parts: spec, ranks and table of
+// it are set here. Errors: as plan_attempt(), a part too large to be sent.
 Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt, engine::LaunchRequest& request, std::size_t part);
 
 }  // namespace muster::controller

@@ -171,8 +171,12 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
         session->ack(std::move(ack));
       };
     }
-    shell_.report(core::ReportFact{.node = session->node(), .instance = session->instance(), .fact = std::move(*facts.mutable_facts(i))}, arrived,
-                  std::move(reply));
+    v1::Fact& fact = *facts.mutable_facts(i);
+    const core::SweptHeard swept{
+        .node = session->node(), .connection = session->connection(), .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())};
+    const bool is_swept = fact.has_swept();
+    shell_.report(core::ReportFact{.node = session->node(), .instance = session->instance(), .fact = std::move(fact)}, arrived, std::move(reply));
+    if (is_swept) shell_.observe(swept, arrived);
   }
 }
 

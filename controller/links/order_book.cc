@@ -52,15 +52,19 @@ Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& nod
 
 std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const core::Ledger& ledger) {
   std::set<NodeName> nodes;
+  std::set<JobId> completing;
   for (const journal::Row& row : rows) {
     const core::EventBody& body = row.event.body;
     if (const NodeName* node = node_of(body)) nodes.insert(*node);
-    // Facts of one node change that node's orders alone; everything else about a job may change those of all its nodes.
-    if (node_of(body) != nullptr) continue;
     const JobId* id = job_of(body);
     if (id == nullptr) continue;
     const auto job = ledger.jobs.find(*id);
     if (job == ledger.jobs.end()) continue;
+    // Facts of one node change that node's orders alone, but for the end of the last rank; everything else about a job may change those of all its nodes.
+    if (node_of(body) != nullptr) {
+      const bool last = std::holds_alternative<core::RankExited>(body) && job->second.phase == core::JobPhase::Completing;
+      if (!last || !completing.insert(*id).second) continue;
+    }
     for (const core::AttemptRecord& attempt : job->second.attempts) {
       for (const core::NodePart& part : attempt.parts) nodes.insert(part.placed.node);
     }

@@ -8,7 +8,8 @@ namespace muster::controller {
 inline constexpr int kSamplesKept = 1'000;    // a reading: as many as an agent sends at once
 inline constexpr std::size_t kStepsKept = 4;  // newest steps of a reading whose shards are kept: as many as the core watches
 
-// `newest` is what counts; what `earlier` alone says and no later pulse repeats (samples, shards, attempts) is kept within the bounds above.
+// `newest` is what counts; what `earlier` alone says and no later pulse repeats (samples, shards, attempts, a look at the devices) is kept within the bounds
+// above.
 void take_over(v1::Pulse& newest, v1::Pulse earlier);
 
 }  // namespace muster::controller

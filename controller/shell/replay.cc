@@ -69,7 +69,8 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   const core::JobRecord& job = found->second;
   const AttemptNo number = attempt_of(body);
   if (const auto* placed = std::get_if<core::AttemptPlaced>(&body)) {
-    if (number.value != job.attempts.size() + 1) return attempt_text(number) + " placed after " + std::to_string(job.attempts.size());
+    if (number.value == 0) return "an attempt without a number was placed";
+    if (job.current() != nullptr && number <= job.current()->number) return attempt_text(number) + " placed after " + attempt_text(job.current()->number);
     if (placed->nodes.empty()) return attempt_text(number) + " placed on no node";
     if (job.phase != core::JobPhase::Queued) return attempt_text(number) + " placed while " + std::string(to_string(job.phase));
     return taken_device(ledger, *placed);

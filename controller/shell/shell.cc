@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
+#include "controller/core/lost_end.h"
 #include "controller/shell/event_fields.h"
 #include "controller/shell/pulse_merge.h"
 #include "controller/shell/replay.h"
@@ -14,9 +15,6 @@ namespace muster::controller {
 namespace {
 
 constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs whose rows wait for an idle disk
-// Skipped when nobody can tell how many were given up with the journal's end: more than a controller is ever started. An epoch that agents have seen
-// would shut them out.
-constexpr std::uint64_t kEpochsUnknown = 1'000'000;
 
 }  // namespace
 
@@ -47,10 +45,11 @@ Result<Shell::Started> Shell::start() {
   last_index_ = journal_.last();
 
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
-  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost().value_or(kEpochsUnknown) : 0;
+  // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any of the lost rows may have been a start.
+  const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
   Batch batch;
   now_ = clock_.now();
-  put(batch, core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1 + lost), .cluster = cluster, .version = options_.version});
+  put(batch, core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = cluster, .version = options_.version});
   cancel_set_aside(batch, replay.set_aside());
   if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
   for (EventPtr& event : batch.events) history_.add(std::move(event));
@@ -221,6 +220,8 @@ void Shell::take(Batch& batch, Item item) {
           for (Watcher* watcher : watching_all_) watcher->on_reading(job, presence_);
         }
       }
+    } else if (std::holds_alternative<core::SweptHeard>(*observation)) {
+      batch.only_pulses = false;
     } else if (!std::holds_alternative<core::PulseAcked>(*observation)) {
       batch.only_pulses = false;
       batch.presence_changed = true;

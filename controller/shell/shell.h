@@ -42,7 +42,7 @@ class Shell {
     core::Limits limits;
     std::string version;
     ClusterId new_cluster;  // used by the first start of a state directory
-    // Asked after the load: how many epochs may have been given up with a damaged journal's end; nothing: unknown.
+    // Asked after the load: how many epochs may have been given up with a damaged journal's end; nothing: unknown. 0: none.
     std::function<std::optional<std::uint64_t>()> epochs_lost;
     // The public form of an event; `after` is the ledger with it applied. Pure.
     std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;

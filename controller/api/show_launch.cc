@@ -1,0 +1,57 @@
+#include "controller/api/show_launch.h"
+
+#include <string_view>
+
+namespace muster::controller {
+namespace {
+
+void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown, const std::map<std::string, engine::Value>& env) {
+  for (const auto& [name, value] : env) {
+    v1::EnvValue& one = *shown.Add();
+    one.set_name(name);
+    one.set_value(value.text);
+    one.set_source(value.source);
+  }
+}
+
+}  // namespace
+
+void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan, const engine::RankPlan& rank) {
+  shown.set_rank(rank.rank);
+  shown.set_node(request.nodes[rank.node].name);
+  for (const std::string& argument : rank.argv) shown.add_argv(argument);
+  for (std::size_t i = 0; i < rank.argv.size() && i < plan.argv_sources.size(); ++i) shown.add_argv_sources(plan.argv_sources[i]);
+  shown.set_cwd(rank.cwd);
+  fill(*shown.mutable_env(), rank.env);
+}
+
+void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+                const std::set<std::size_t>& nodes) {
+  std::set<std::string_view> contents;  // by hash
+  for (const engine::FilePlan& file : plan.files) {
+    if (!nodes.contains(file.node)) continue;
+    v1::LaunchedFile& one = *shown.Add();
+    one.set_node(request.nodes[file.node].name);
+    one.set_path(file.path);
+    one.set_mode(file.mode);
+    one.set_sha256(file.sha256);
+    one.set_size(file.content->size());
+    one.set_source(file.source);
+    if (file.content->size() <= kShownContentMax && contents.insert(file.sha256).second) one.set_content(*file.content);
+  }
+}
+
+void fill_companions(google::protobuf::RepeatedPtrField<v1::LaunchedCompanion>& shown, const engine::LaunchRequest& request, const engine::LaunchPlan& plan,
+                     const std::set<std::size_t>& nodes) {
+  for (const engine::CompanionPlan& companion : plan.companions) {
+    if (!nodes.contains(companion.node)) continue;
+    v1::LaunchedCompanion& one = *shown.Add();
+    one.set_name(companion.name);
+    one.set_node(request.nodes[companion.node].name);
+    for (const std::string& argument : companion.argv) one.add_argv(argument);
+    one.set_cwd(companion.cwd);
+    fill(*one.mutable_env(), companion.env);
+  }
+}
+
+}  // namespace muster::controller

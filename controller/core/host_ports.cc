@@ -1,0 +1,103 @@
+#include "controller/core/host_ports.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "common/engine/engine.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::uint32_t kBlockFirstMin = 1024;  // that HCCL takes
+constexpr std::size_t kRecent = 16;             // attempts of a node that are just over
+
+bool in_block(std::uint32_t port, std::uint32_t first) { return port >= first && port < first + engine::kHcclPorts; }
+bool in_any(std::uint32_t port, const std::vector<std::uint16_t>& blocks) {
+  return std::ranges::any_of(blocks, [port](std::uint16_t first) { return in_block(port, first); });
+}
+bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
+  return std::ranges::any_of(blocks, [block](std::uint16_t first) { return in_block(block, first) || in_block(first, block); });
+}
+
+}  // namespace
+
+bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
+  return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
+}
+
+std::uint16_t HostPorts::master(const NodeName& node, const std::string& address) {
+  const Blocks& blocks = blocks_of(node);
+  const auto usable = [&](std::uint16_t port) { return is_free(address, port) && !in_any(port, blocks.held); };
+  if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return usable(fixed) ? fixed : 0;
+  const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
+  const auto cursor = ledger_.port_cursor.find(address);
+  const bool inside = cursor != ledger_.port_cursor.end() && cursor->second >= limits_.port_first && cursor->second <= limits_.port_last;
+  const std::uint32_t start = inside ? cursor->second - limits_.port_first + 1U : 0;
+  const std::uint16_t last = job_.current() == nullptr ? 0 : job_.current()->master_port;
+  for (std::uint32_t offset = 0; offset < count; ++offset) {
+    const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
+    if (port != last && usable(port)) return port;
+  }
+  return 0;
+}
+
+bool HostPorts::has_blocks() const {
+  const std::uint32_t first = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
+  return limits_.port_last + 1U >= first + engine::kHcclPorts;
+}
+
+std::uint16_t HostPorts::block(const NodeName& node, const std::string& address, std::uint16_t master_port, const std::vector<std::uint16_t>& given) {
+  const Blocks& blocks = blocks_of(node);
+  const std::uint32_t least = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
+  // From the range's end, where the single ports come last.
+  for (const bool recent_too : {false, true}) {
+    for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts; end -= engine::kHcclPorts) {
+      const std::uint32_t first = end - engine::kHcclPorts;
+      if (meets_any(first, blocks.held) || meets_any(first, given) || in_block(master_port, first)) continue;
+      if (!recent_too && meets_any(first, blocks.recent)) continue;
+      if (!any_port_held(address, static_cast<std::uint16_t>(first))) return static_cast<std::uint16_t>(first);
+    }
+  }
+  return 0;
+}
+
+bool HostPorts::any_port_held(const std::string& address, std::uint16_t first) const {
+  const auto held = [&](const auto& ports, const auto& port_of) {
+    const auto at = ports.lower_bound({address, first});
+    return at != ports.end() && port_of(*at).first == address && in_block(port_of(*at).second, first);
+  };
+  return held(ledger_.ports_held, [](const auto& entry) { return entry.first; }) || held(taken_.ports, [](const auto& entry) { return entry; });
+}
+
+std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) const {
+  const auto job = ledger_.jobs.find(key.first);
+  const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(key.second);
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
+  return part == nullptr ? std::uint16_t{0} : part->placed.hccl_port;
+}
+
+void HostPorts::collect(const NodeName& node, Blocks& into) const {
+  const auto add = [&](const AttemptKey& key, std::vector<std::uint16_t>& to) {
+    if (const std::uint16_t first = block_of(key, node); first != 0) to.push_back(first);
+  };
+  if (const auto parts = ledger_.node_parts.find(node); parts != ledger_.node_parts.end()) {
+    for (const AttemptKey& key : parts->second.unswept) add(key, into.held);
+    for (const AttemptKey& key : parts->second.open) add(key, into.recent);
+    for (const AttemptKey& key : parts->second.closed | std::views::reverse | std::views::take(kRecent)) add(key, into.recent);
+  }
+  if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end()) into.held.insert(into.held.end(), taken->second.begin(), taken->second.end());
+}
+
+const HostPorts::Blocks& HostPorts::blocks_of(const NodeName& node) {
+  const auto [entry, fresh] = blocks_.try_emplace(node);
+  if (!fresh) return entry->second;
+  if (hosts_.empty()) {
+    for (const auto& [name, record] : ledger_.nodes) hosts_[record.inventory.address()].push_back(&record);
+  }
+  const auto record = ledger_.nodes.find(node);
+  if (record == ledger_.nodes.end()) return entry->second;
+  for (const NodeRecord* one : hosts_.at(record->second.inventory.address())) collect(one->name, entry->second);
+  return entry->second;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,47 @@
+// Ports of one placement, out of the controller's range: rank 0's own, and for HCCL a block on every host. None that an attempt has which is not over and
+// swept, nor one of those that are just over as long as there are others. A host is a node with all that have its address. Pure; lives for one placement.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "controller/core/placing.h"
+
+namespace muster::core {
+
+class HostPorts {
+ public:
+  HostPorts(const Taken& taken, const Ledger& ledger, const JobRecord& job, const Limits& limits)
+      : taken_(taken), ledger_(ledger), job_(job), limits_(limits) {}
+
+  // For rank 0 on this node. 0: none.
+  std::uint16_t master(const NodeName& node, const std::string& address);
+
+  // Whether the range has room for a block at all; where it has not, HCCL uses its own ports.
+  [[nodiscard]] bool has_blocks() const;
+  // Of engine::kHcclPorts. `master_port`: on the same host, of this placement; 0: it is elsewhere. `given`: blocks of this placement on the host. 0: none.
+  std::uint16_t block(const NodeName& node, const std::string& address, std::uint16_t master_port, const std::vector<std::uint16_t>& given);
+
+  [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
+
+ private:
+  struct Blocks {
+    std::vector<std::uint16_t> held, recent;
+  };
+  const Blocks& blocks_of(const NodeName& node);
+  void collect(const NodeName& node, Blocks& into) const;
+  [[nodiscard]] std::uint16_t block_of(const AttemptKey& key, const NodeName& node) const;
+  [[nodiscard]] bool any_port_held(const std::string& address, std::uint16_t first) const;
+
+  const Taken& taken_;
+  const Ledger& ledger_;
+  const JobRecord& job_;
+  const Limits& limits_;
+  std::map<NodeName, Blocks> blocks_;
+  std::unordered_map<std::string_view, std::vector<const NodeRecord*>> hosts_;  // by address; filled at first use
+};
+
+}  // namespace muster::core

@@ -1,0 +1,49 @@
+// What an accepted loss of the journal's end means for the jobs that had not ended in what is left of it. Pure.
+//
+// Attempts may have been placed that this journal does not have: nodes may still run them, saved under their numbers, and sent logs that are kept under
+// these. So the next attempt's number goes beyond whatever may have been given out, and it is not placed before every node has said what it has, or has
+// been without word for longer than anything of the job can run without. An attempt that was just being started is broken: whether a node has carried its
+// order out, ended and forgotten it, nobody can say, and an order that is given twice is a second start.
+//
+// What a node was told to forget in that time it does not have any more: of a run that the ledger takes for started, or whose logs it waits for, that says
+// that nothing is left (NodeSeen::forgotten).
+//
+// The loss itself is in the ledger: the controller's next start skips kLossEpochs epochs for each row that was lost, which is more than anything else does,
+// and it stays in the journal for ever. So many for each, that the epoch is a new one even where losses were among the rows that were lost.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/core/core.h"
+
+namespace muster::core {
+
+inline constexpr std::uint64_t kLossEpochs = 1'000'000;          // more than a controller is ever started
+inline constexpr std::uint64_t kLossRowsUnknown = 1'000'000;     // when nobody can tell how many were lost
+inline constexpr std::uint32_t kAttemptToldMax = 1'000'000'000;  // no journal gave out a higher number: not believed
+
+inline Epoch next_epoch(Epoch before, std::uint64_t rows_lost) { return Epoch(before.value + 1 + rows_lost * kLossEpochs); }
+
+// How many attempts of one job a lost end may have named, at most: each was a row. 0: no loss, `started` is an ordinary start behind `before` (0: it is the
+// first of all).
+inline std::uint32_t attempts_lost(Epoch before, Epoch started) {
+  if (before.value == 0 || started.value <= before.value + kLossEpochs) return 0;
+  const std::uint64_t rows = (started.value - before.value - 1) / kLossEpochs;
+  // More than unknown: the great number that the journal itself counts for an unknown loss of before, and what came behind that.
+  return static_cast<std::uint32_t>(rows <= kLossRowsUnknown ? rows : kLossRowsUnknown + rows % kLossRowsUnknown);
+}
+
+// Of the job's next attempt: beyond every number that was given out, as far as the ledger and the nodes know.
+AttemptNo next_attempt(const JobRecord& job, const Presence& presence);
+
+// Nodes that could still run an attempt of the job that the journal lost, and have not said since what they have. Nothing: the job may be placed.
+struct Unheard {
+  std::vector<NodeName> nodes;
+  BootTime until{};  // from then on nothing of the job can run there any more
+};
+std::optional<Unheard> unheard_since_loss(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+
+}  // namespace muster::core

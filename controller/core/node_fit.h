@@ -1,0 +1,38 @@
+// What one node has for a job, whether anything of it is free or not; and what is written down of it when the job is placed there, so that a launch is a
+// function of its placement, whatever the node reports later. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/engine/engine.h"
+#include "controller/core/ledger.h"
+
+namespace muster::core {
+
+// Devices of one node for a job, or why there are none.
+struct Fit {
+  std::vector<std::uint32_t> devices;
+  std::string why;
+};
+
+std::size_t devices_needed(const v1::JobSpec& spec);
+
+// What the node could give if it were idle; the reason when that is not enough. `type` is a device's own, not what resources.type may ask for.
+Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type);
+
+// Types of device that would do, in the order in which they are tried.
+std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes, const v1::JobSpec& spec);
+
+// Where the job's traffic goes: the node's address, or that of network.interface. Empty: it has none there.
+std::string training_address(const NodeRecord& node, const v1::JobSpec& spec);
+
+// Without ranks, ports and a name for rank tables.
+PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type, std::vector<std::uint32_t> devices);
+
+// Gives the nodes of a placement names for rank tables, where their addresses are not unique or too long for one.
+void name_servers(std::vector<PlacedNode>& nodes);
+
+}  // namespace muster::core
