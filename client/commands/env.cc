@@ -1,4 +1,4 @@
-// muster env JOB --rank R: the environment and command line that a rank really got, and where each value came from.
+// muster env JOB --rank R: the environment and command line that a rank really got, and where each value came from; and what was put beside it.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -10,14 +10,14 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct EnvOptions {
   std::string job;
   std::uint32_t rank = 0;
   std::uint32_t attempt = 0;
   std::string output = "table";
 };
 
-Result<int> env(const Context& context, const Options& options) {
+Result<int> env(const Context& context, const EnvOptions& options) {
   const auto fetch = [&] {
     v1::GetRankLaunchRequest request;
     request.set_job(options.job);
@@ -25,17 +25,23 @@ Result<int> env(const Context& context, const Options& options) {
     request.set_attempt(options.attempt);
     return ask(context, &Jobs::GetRankLaunch, request);
   };
-  return show_answer<v1::GetRankLaunchResponse>(
-      options.output, fetch,
-      {.names = {},
-       .document = [](const auto& answer, render::Format format) { return render::document(answer.launch(), "RankLaunch", format); },
-       .people = [&](const auto& answer, bool) { fmt::print("{}", render::launch_text(answer.launch(), context.out)); }});
+  return show_answer<v1::GetRankLaunchResponse>(options.output, fetch,
+                                                {.names = {},
+                                                 .document = [](const auto& answer, render::Format format) { return render::launch_document(answer, format); },
+                                                 .people =
+                                                     [&](const auto& answer, bool) {
+                                                       std::string first = render::files_text(answer.files(), render::Contents::No, context.out);
+                                                       for (const auto& companion : answer.companions())
+                                                         first += render::companion_text(companion, context.out);
+                                                       fmt::print("{}{}{}", first, first.empty() ? "" : "\n",
+                                                                  render::launch_text(answer.launch(), context.out));
+                                                     }});
 }
 
 }  // namespace
 
 void add_env(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EnvOptions>();
   CLI::App* command = app.add_subcommand("env", "Print what a rank really gets: command line, directory, environment and where each value came from");
   add_job_option(*command, options->job);
   add_number_option(*command, "-r,--rank", options->rank, "which one, counted over the whole job from 0")->required()->type_name("RANK");

@@ -13,7 +13,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct EventsOptions {
   std::string target;
   bool follow = false;
   std::uint64_t from = 0;
@@ -28,7 +28,7 @@ struct Aim {
   std::uint64_t last = 0;  // journal index
 };
 
-Result<Aim> aim(const Session& session, Interrupt& interrupt, const Options& options) {
+Result<Aim> aim(const Session& session, Interrupt& interrupt, const EventsOptions& options) {
   Aim aim;
   aim.request.set_from_index(options.from);
   const auto status = ask(session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), &interrupt);
@@ -51,7 +51,8 @@ Result<Aim> aim(const Session& session, Interrupt& interrupt, const Options& opt
   return aim;
 }
 
-Result<int> events(const Session& session, Interrupt& interrupt, const Options& options, const std::function<void(const v1::Event&, bool with_job)>& print) {
+Result<int> events(const Session& session, Interrupt& interrupt, const EventsOptions& options,
+                   const std::function<void(const v1::Event&, bool with_job)>& print) {
   const auto left = [&] { return interrupt.timed_out() ? kTimedOut : kOk; };
   auto found = aim(session, interrupt, options);
   if (!found && interrupt.fired()) return left();
@@ -73,7 +74,7 @@ Result<int> events(const Session& session, Interrupt& interrupt, const Options& 
 }  // namespace
 
 void add_events(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventsOptions>();
   CLI::App* command = app.add_subcommand("events", "Print what happened, with its cause: of a job, of a node, or of everything");
   command->add_option("target", options->target, "a job (name, id, @last) or a node; without: everything")->type_name("");
   command->add_flag("-f,--follow", options->follow, "go on with what comes; ends with the job");

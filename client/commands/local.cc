@@ -14,7 +14,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct LocalOptions {
   std::string dir;
   std::uint32_t nodes = 2;
   std::uint32_t devices = 4;
@@ -22,13 +22,13 @@ struct Options {
   std::vector<std::string> controller_args;
 };
 
-std::filesystem::path dir_of(const Options& options) {
+std::filesystem::path dir_of(const LocalOptions& options) {
   std::error_code ignored;
   return options.dir.empty() ? default_local_dir() : std::filesystem::absolute(options.dir, ignored);
 }
 
 // Clients look at the default place; elsewhere they must be told.
-std::string hint(const Options& options) {
+std::string hint(const LocalOptions& options) {
   return dir_of(options) == default_local_dir() ? "" : fmt::format("; tell clients: export MUSTER_CONTROLLER={}", local_endpoint(dir_of(options)).string());
 }
 
@@ -50,7 +50,7 @@ struct Asked {
   bool devices = false;
 };
 
-Result<int> up(Context& context, const Options& options, const Asked& asked) {
+Result<int> up(Context& context, const LocalOptions& options, const Asked& asked) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
   const auto nodes =
@@ -70,7 +70,7 @@ Result<int> up(Context& context, const Options& options, const Asked& asked) {
   return kOk;
 }
 
-Result<int> down(Context& context, const Options& options) {
+Result<int> down(Context& context, const LocalOptions& options) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
   if (const auto done = local_down(context, dir_of(options), *timeout); !done) return fail(done.error());
@@ -78,7 +78,7 @@ Result<int> down(Context& context, const Options& options) {
   return kOk;
 }
 
-Result<int> status(const Context& context, const Options& options) {
+Result<int> status(const Context& context, const LocalOptions& options) {
   const auto daemons = read_daemons(dir_of(options));
   if (!daemons) return fail(daemons.error());
   render::Table table{.columns = {{"DAEMON"}, {"STATE"}, {"PID", render::Align::Right}, {"LOG"}}, .rows = {}};
@@ -100,13 +100,13 @@ Result<int> status(const Context& context, const Options& options) {
 void add_local(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("local", "A private cluster on this machine: real daemons for yourself alone");
   command->require_subcommand(1);
-  const auto verb = [&](const char* name, const char* what, Options& options) {
+  const auto verb = [&](const char* name, const char* what, LocalOptions& options) {
     CLI::App* added = command->add_subcommand(name, what);
     added->add_option("--state-dir", options.dir, "where it lives (default: $MUSTER_LOCAL_DIR, else below your home's state directory)")->type_name("DIR");
     return added;
   };
   // Options of their own: CLI11 gives variables to the verbs that were not called, too.
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LocalOptions>();
   CLI::App* start = verb("up", "Start it, or what of it is gone", *options);
   CLI::Option* nodes = add_number_option(*start, "-n,--nodes", options->nodes, "agents to run, 1 to 256", 1, 256);
   nodes->type_name("N")->capture_default_str();
@@ -119,12 +119,12 @@ void add_local(CLI::App& app, Context& context, int& exit) {
       ->allow_extra_args(false);
   on_chosen(*start, context, exit,
             [options, nodes, devices](Context& chosen) { return up(chosen, *options, {.nodes = nodes->count() > 0, .devices = devices->count() > 0}); });
-  options = std::make_shared<Options>();
+  options = std::make_shared<LocalOptions>();
   CLI::App* stop = verb("down", "Cancel its jobs and stop it; its state stays", *options);
   add_timeout_option(*stop, options->timeout, "for the jobs to end before they are killed");
   stop->get_option("--timeout")->capture_default_str();
   on_chosen(*stop, context, exit, [options](Context& chosen) { return down(chosen, *options); });
-  options = std::make_shared<Options>();
+  options = std::make_shared<LocalOptions>();
   CLI::App* look = verb("status", "Which daemons run", *options);
   look->footer("exit:         0 all run  10 none was started here  13 some are gone ('muster local up' starts them again)");
   on_chosen(*look, context, exit, [options](Context& chosen) { return status(chosen, *options); });

@@ -88,6 +88,7 @@ Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, c
   request.path = *binary;
   request.argv = {*binary};
   for (auto& arg : args) request.argv.push_back(std::move(arg));
+  request.argv.insert(request.argv.end(), {"--log-file", log.string()});
   request.env = process::own_environment();
   // A private cluster takes its settings from its own command line, never from a variable meant for a client.
   std::erase_if(request.env, [](const std::string& entry) { return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL="); });

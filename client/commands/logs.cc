@@ -19,7 +19,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct LogsOptions {
   std::string job;
   bool follow = false;
   std::vector<std::string> ranks;
@@ -83,7 +83,7 @@ class Printer {
   LineCutter cutter_;
 };
 
-Result<v1::ReadLogsRequest> request_of(const Options& options) {
+Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   v1::ReadLogsRequest request;
   request.set_job(options.job);
   request.set_follow(options.follow);
@@ -124,7 +124,7 @@ Result<std::unique_ptr<const RE2>> grep_of(const std::string& text) {
 }
 
 // Behind "no log lines".
-std::string why_none(const Session& session, Interrupt& interrupt, const Options& options) {
+std::string why_none(const Session& session, Interrupt& interrupt, const LogsOptions& options) {
   if (!options.since.empty()) return " since then";
   v1::GetJobRequest request;
   request.set_job(options.job);
@@ -133,7 +133,7 @@ std::string why_none(const Session& session, Interrupt& interrupt, const Options
   return fmt::format(": the job has ended ({})", render::phase_text(answer->job().phase()));
 }
 
-Result<int> logs(const Context& context, const Options& options) {
+Result<int> logs(const Context& context, const LogsOptions& options) {
   auto request = request_of(options);
   if (!request) return fail(request.error());
   auto grep = grep_of(options.grep);
@@ -162,7 +162,7 @@ Result<int> logs(const Context& context, const Options& options) {
 }  // namespace
 
 void add_logs(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", "Print what the ranks wrote, labelled by rank; the current attempt unless told");
   add_job_option(*command, options->job);
   command->add_flag("-f,--follow", options->follow, "go on with what comes, over restarts, until the job ends");

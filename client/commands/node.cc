@@ -7,6 +7,7 @@
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/render/device_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -14,7 +15,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct NodeOptions {
   std::string node;
   std::string reason;
   std::string output = "table";
@@ -38,8 +39,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
   }
   const WallTime now = system_clock().now().wall;
   render::Table table{
-      .columns =
-          {{"NODE"}, {"STATE"}, {"DEVICES", render::Align::Right}, {"BUSY", render::Align::Right}, {"ADDRESS"}, {"HEARD", render::Align::Right}, {"JOBS"}},
+      .columns = {{"NODE"}, {"STATE"}, {"DEVICES"}, {"HEALTH"}, {"BUSY", render::Align::Right}, {"ADDRESS"}, {"HEARD", render::Align::Right}, {"JOBS"}},
       .rows = {}};
   if (wide) table.columns.push_back({"VERSION"});
   for (const auto& node : response.nodes()) {
@@ -47,7 +47,8 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
     for (const auto& use : node.uses()) jobs.insert(use.job_name());
     std::vector<std::string> row = {node.name(),
                                     context.out.paint(state_tint(node), state_text(node)),
-                                    fmt::format("{}", node.inventory().devices_size()),
+                                    render::devices_text(node),
+                                    render::health_text(node, context.out),
                                     fmt::format("{}", node.uses_size()),
                                     node.inventory().address(),
                                     node.has_last_heard() ? render::ago_text(node.last_heard(), now) : "-",
@@ -58,7 +59,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
   fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
-void print_node(const Context& context, const v1::Node& node) {
+void print_node(const Context& context, const v1::Node& node, bool wide) {
   const auto line = [&](std::string_view name, const std::string& value) {
     fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value);
   };
@@ -73,17 +74,22 @@ void print_node(const Context& context, const v1::Node& node) {
   line("instance", node.instance());
   line("version", node.version());
   for (const auto& [name, value] : node.inventory().labels()) line("label", name + "=" + value);
-  for (const auto& device : node.inventory().devices()) {
-    std::string use = "free";
-    for (const auto& held : node.uses()) {
-      if (held.device() == device.id()) use = fmt::format("{} ({}, attempt {})", held.job_name(), held.job_id(), held.attempt());
-    }
-    line(fmt::format("{} {}", device.type(), device.id()), use);
+  for (const auto& one : node.inventory().interfaces()) {
+    line("interface", render::printable(fmt::format("{} {}", one.name(), fmt::join(one.addresses(), " "))));
   }
-  for (const auto& unknown : node.unknown_attempts()) line("unknown", unknown + ": on the node, not known to this controller; left alone, and nothing is placed here until it is ended and the agent started again");
+  for (const auto& unknown : node.unknown_attempts())
+    line("unknown", unknown + ": on the node, not known to this controller; left alone, and nothing is placed here until its muster-worker is ended");
+  for (const auto& finding : node.inventory().findings()) line("finding", render::printable(finding));
+  for (const auto& reading : node.readings()) {
+    if (const std::string trouble = render::trouble_text(reading); !trouble.empty()) line("health", trouble);
+  }
+  const std::string health = render::health_text(node, context.out);
+  line("devices", render::devices_text(node) + (health == "-" ? "" : ", " + health));
+  if (node.inventory().devices().empty()) return;
+  fmt::print("\n{}", render::to_text(render::device_table(node, context.out, wide), context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
-Result<int> list(const Context& context, const Options& options) {
+Result<int> list(const Context& context, const NodeOptions& options) {
   const auto names = [](const v1::ListNodesResponse& answer) {
     std::string text;
     for (const auto& node : answer.nodes()) text += node.name() + "\n";
@@ -96,7 +102,7 @@ Result<int> list(const Context& context, const Options& options) {
        .people = [&](const auto& answer, bool wide) { print_nodes(context, answer, wide); }});
 }
 
-Result<int> show(const Context& context, const Options& options) {
+Result<int> show(const Context& context, const NodeOptions& options) {
   const auto fetch = [&] {
     v1::GetNodeRequest request;
     request.set_name(options.node);
@@ -106,10 +112,10 @@ Result<int> show(const Context& context, const Options& options) {
       options.output, fetch,
       {.names = [](const auto& answer) { return answer.node().name() + "\n"; },
        .document = [](const auto& answer, render::Format format) { return render::document(answer.node(), "Node", format); },
-       .people = [&](const auto& answer, bool) { print_node(context, answer.node()); }});
+       .people = [&](const auto& answer, bool wide) { print_node(context, answer.node(), wide); }});
 }
 
-Result<int> declare_dead(const Context& context, const Options& options) {
+Result<int> declare_dead(const Context& context, const NodeOptions& options) {
   v1::DeclareNodeDeadRequest request;
   request.set_name(options.node);
   request.set_reason(options.reason);
@@ -122,19 +128,19 @@ Result<int> declare_dead(const Context& context, const Options& options) {
 }  // namespace
 
 void add_node(CLI::App& app, Context& context, int& exit) {
-  // Options of their own: CLI11 gives variables to the verbs that were not called, too.
-  auto options = std::make_shared<Options>();
+  // NodeOptions of their own: CLI11 gives variables to the verbs that were not called, too.
+  auto options = std::make_shared<NodeOptions>();
   CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List nodes: ready, silent (not heard for a while), away (its agent is not connected), dead");
   add_output_option(*ls, options->output);
   on_chosen(*ls, context, exit, [options](const Context& chosen) { return list(chosen, *options); });
-  options = std::make_shared<Options>();
+  options = std::make_shared<NodeOptions>();
   CLI::App* one = command->add_subcommand("show", "Show one node: devices, who holds them, what else is there");
   one->add_option("node", options->node, "node name")->required()->type_name("");
   add_output_option(*one, options->output);
   on_chosen(*one, context, exit, [options](const Context& chosen) { return show(chosen, *options); });
-  options = std::make_shared<Options>();
+  options = std::make_shared<NodeOptions>();
   CLI::App* dead =
       command->add_subcommand("declare-dead", "Your word that nothing runs on this node any more (power is off): its jobs go on elsewhere at once");
   dead->add_option("node", options->node, "node name")->required()->type_name("");

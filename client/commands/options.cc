@@ -60,13 +60,13 @@ class Scan {
   std::string_view text_;
 };
 
-struct Clock {
+struct TimeOfDay {
   int hour = 0, minute = 0, second = 0;
   Duration part{0};
 };
 
-std::optional<Clock> clock_of(Scan& scan) {
-  Clock clock;
+std::optional<TimeOfDay> clock_of(Scan& scan) {
+  TimeOfDay clock;
   const auto hour = scan.number(2);
   if (!hour || !scan.mark(':')) return std::nullopt;
   const auto minute = scan.number(2);
@@ -92,7 +92,7 @@ std::optional<std::optional<int>> zone_of(Scan& scan) {
   return std::optional((east ? 1 : -1) * (*hours * 60 + *minutes));
 }
 
-WallTime here(std::tm parts, const Clock& clock) {
+WallTime here(std::tm parts, const TimeOfDay& clock) {
   parts.tm_hour = clock.hour;
   parts.tm_min = clock.minute;
   parts.tm_sec = clock.second;
@@ -110,7 +110,7 @@ std::optional<WallTime> date_and_clock(Scan scan) {
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok() || *year < 1970 || *year > 2200) return std::nullopt;
-  std::optional<Clock> clock = Clock{};
+  std::optional<TimeOfDay> clock = TimeOfDay{};
   if (scan.mark('T') || scan.mark(' ')) clock = clock_of(scan);
   if (!clock) return std::nullopt;
   const auto zone = zone_of(scan);

@@ -14,14 +14,15 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct PlanOptions {
   SpecOptions spec;
   std::string output = "table";
   std::vector<std::string> ranks;
   bool all_ranks = false;
+  bool contents = false;
 };
 
-void print_plan(const Context& context, const v1::PlanJobResponse& plan, const Options& options) {
+void print_plan(const Context& context, const v1::PlanJobResponse& plan, const PlanOptions& options) {
   if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + plan.waits_for()));
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
@@ -29,6 +30,12 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const O
     table.rows.push_back({node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), held});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
+  const auto part = [](const std::string& text) {
+    if (!text.empty()) fmt::print("\n{}", text);
+  };
+  part(render::setup_text(plan.spec(), context.out));
+  part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
+  for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
   std::uint32_t world = 0;
   for (const auto& node : plan.nodes()) world += node.rank_count();
@@ -37,7 +44,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const O
   }
 }
 
-Result<int> plan(const Context& context, const Options& options) {
+Result<int> plan(const Context& context, const PlanOptions& options) {
   auto ranks = parse_ranks(options.ranks);
   if (!ranks) return fail(std::move(ranks.error()));
   const auto fetch = [&]() -> Result<v1::PlanJobResponse> {
@@ -60,12 +67,13 @@ Result<int> plan(const Context& context, const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Print what would run where: placement, command lines, environment with the source of each value");
   add_spec_options(*command, options->spec);
   add_env_option(*command, options->spec);
   add_ranks_option(*command, options->ranks, "show these: 0,8-15, or all (default: 0)");
   command->add_flag("--all-ranks", options->all_ranks, "show every rank");
+  command->add_flag("--contents", options->contents, "show what is in the files that are written first, too: the rank table");
   add_output_option(*command, options->output, render::Names::No);
   command->footer(
       "examples:     muster plan job.yaml --rank 7\n"

@@ -1,4 +1,4 @@
-// muster ranktable: rank tables for HCCL without any daemon, as hccl_tools.py and merge_hccl.py make them.
+// muster ranktable: rank tables for HCCL without any daemon, as hccl_tools.py and merge_hccl.py make them; and those of jobs.
 #include "client/commands/ranktable.h"
 
 #include "client/commands/commands.h"
@@ -6,12 +6,13 @@
 namespace muster::client {
 
 void add_ranktable(CLI::App& app, Context& context, int& exit) {
-  CLI::App* group = app.add_subcommand("ranktable", "Make, merge, convert and check rank tables (hccl_*.json); needs no controller");
+  CLI::App* group = app.add_subcommand("ranktable", "Make, merge, convert and check rank tables (hccl_*.json) without a controller; show those of jobs");
   group->require_subcommand(1);
   add_ranktable_generate(*group, context, exit);
   add_ranktable_merge(*group, context, exit);
   add_ranktable_convert(*group, context, exit);
   add_ranktable_check(*group, context, exit);
+  add_ranktable_show(*group, context, exit);
 }
 
 }  // namespace muster::client

@@ -1,4 +1,4 @@
-// What the verbs of `muster ranktable` share: inputs read with a bound, tables put where -o says, and addresses of cards. None of them needs a
+// What the verbs of `muster ranktable` share: inputs read with a bound, tables put where -o says, and addresses of cards. Only `show` needs a
 // controller. Blocking; the main thread.
 #pragma once
 
@@ -20,6 +20,7 @@ void add_ranktable_generate(CLI::App& group, Context& context, int& exit);
 void add_ranktable_merge(CLI::App& group, Context& context, int& exit);
 void add_ranktable_convert(CLI::App& group, Context& context, int& exit);
 void add_ranktable_check(CLI::App& group, Context& context, int& exit);
+void add_ranktable_show(CLI::App& group, Context& context, int& exit);
 
 // --- ranktable_file.cc ---
 // "-" is standard input. Whatever is wrong is ErrorCode::InvalidArgument: "reading the rank table 'x': there is no such file".

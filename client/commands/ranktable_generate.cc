@@ -12,7 +12,7 @@ namespace {
 
 using ranktable::RankTable;
 
-struct Options {
+struct GenerateOptions {
   std::string server_ip;
   std::string device_num = "[0,8)";
   std::string visible_devices;
@@ -26,7 +26,8 @@ struct Options {
 };
 
 // Checks, says what a person should know, and puts it where it belongs.
-int finish(const Context& context, const Options& options, RankTable table, const std::string& name, std::string_view doing, const ranktable::Names& names) {
+int finish(const Context& context, const GenerateOptions& options, RankTable table, const std::string& name, std::string_view doing,
+           const ranktable::Names& names) {
   number_ranks(table);
   const auto findings = check(table, ranktable::parse_chip(options.chip), names);
   if (!findings.problems.empty()) return report(context, with_problems(doing, to_text(findings.problems, findings.left_out)));
@@ -35,7 +36,7 @@ int finish(const Context& context, const Options& options, RankTable table, cons
   return exit;
 }
 
-int generate_cluster(const Context& context, const Options& options) {
+int generate_cluster(const Context& context, const GenerateOptions& options) {
   auto table = read_hosts(options.hosts, options.version == "1.2" ? ranktable::Version::SuperPods : ranktable::Version::Servers);
   if (!table) return report(context, table.error());
   const std::string name = merged_file_name(*table);
@@ -43,7 +44,7 @@ int generate_cluster(const Context& context, const Options& options) {
                 {.servers = "hosts", .devices = "devices"});
 }
 
-int generate_server(const Context& context, const Options& options) {
+int generate_server(const Context& context, const GenerateOptions& options) {
   if (options.version != "1.0") {
     return report(context,
                   {ErrorCode::InvalidArgument, "making a rank table of one server: version 1.2 describes whole super-pods; list their hosts and give --hosts"});
@@ -93,7 +94,7 @@ int generate_server(const Context& context, const Options& options) {
 }  // namespace
 
 void add_ranktable_generate(CLI::App& group, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = group.add_subcommand("generate", "Make the table of this server (as hccl_tools.py), or of a cluster (--hosts)");
   const std::vector<CLI::Option*> of_server = {
       command->add_option("--server-ip,--server_ip", options->server_ip, "the server's id, by custom its address (default: what the host name resolves to)")

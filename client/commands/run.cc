@@ -14,7 +14,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct RunOptions {
   SpecOptions spec;
   bool detach = false;
   bool quiet = false;
@@ -67,7 +67,7 @@ Result<int> run_detached(const Context& context, const v1::SubmitJobRequest& req
   return kOk;
 }
 
-Result<int> run(const Context& context, const Options& options) {
+Result<int> run(const Context& context, const RunOptions& options) {
   auto spec = load_spec(options.spec);
   if (!spec) return fail(std::move(spec.error()));
   v1::SubmitJobRequest request;
@@ -89,7 +89,7 @@ Result<int> run(const Context& context, const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Submit a job and follow it to its end. Ctrl-C detaches; the job goes on");
   add_spec_options(*command, options->spec);
   add_env_option(*command, options->spec);

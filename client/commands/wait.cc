@@ -12,7 +12,7 @@
 namespace muster::client {
 namespace {
 
-struct Options {
+struct WaitOptions {
   std::string job;
   std::string until = "done";
   std::string timeout;
@@ -38,7 +38,7 @@ bool may_matter(const std::string& event, const std::string& until) {
   return event == "job-ended" || (until == "running" && event == "node-started") || (until == "checkpoint" && event == "checkpoint-completed");
 }
 
-Result<int> wait(const Session& session, Interrupt& interrupt, const Options& options) {
+Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   std::string job = options.job;  // its id as soon as that is known: the name may be another job's later
   const auto look = [&]() -> Result<std::optional<int>> {
     v1::GetJobRequest request;
@@ -84,7 +84,7 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const Options& op
 }  // namespace
 
 void add_wait(CLI::App& app, Context& context, int& exit) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WaitOptions>();
   CLI::App* command = app.add_subcommand("wait", "Wait for a job, for scripts; the exit code is the job's (0, 1 failed, 3 cancelled) or 4 when time is up");
   add_job_option(*command, options->job);
   command->add_option("--for", options->until, "running, checkpoint or done")

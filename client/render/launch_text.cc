@@ -3,8 +3,63 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "client/render/text.h"
 
 namespace muster::render {
+namespace {
+
+template <class Words>
+std::string words_text(const Words& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_quote(word);
+  return out;
+}
+
+std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvValue>& env, const Style& style) {
+  std::size_t width = 0;
+  for (const auto& value : env) width = std::max(width, value.name().size() + shell_quote(value.value()).size() + 1);
+  width = std::min<std::size_t>(width, 64);
+  std::string out;
+  for (const auto& value : env) {
+    out += fmt::format("export {:<{}}  {}\n", value.name() + "=" + shell_quote(value.value()), width, style.paint(Tint::Dim, "# " + value.source()));
+  }
+  return out;
+}
+
+// "launch.args[2]" is a word of launch.args.
+std::string_view key_of(std::string_view source) { return source.substr(0, source.find('[')); }
+
+// Where the words of the command line come from, a line for those that stand together; nothing where all have one source.
+std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
+  std::string out;
+  const int words = std::min(launch.argv_size(), launch.argv_sources_size());
+  int lines = 0;
+  for (int from = 0, to = 0; from < words; from = to) {
+    const std::string_view key = key_of(launch.argv_sources(from));
+    std::string line = fmt::format("# {}:", key);
+    for (to = from; to < words && key_of(launch.argv_sources(to)) == key; ++to) line += " " + shell_quote(launch.argv(to));
+    out += style.paint(Tint::Dim, line) + "\n";
+    ++lines;
+  }
+  return lines > 1 ? out : std::string();
+}
+
+// A terminal's control characters made harmless; line ends and tabs stay.
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += printable(text.substr(0, end));
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string shell_quote(const std::string& word) {
   const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
@@ -22,22 +77,49 @@ std::string shell_quote(const std::string& word) {
   return out + "'";
 }
 
-std::string command_text(const v1::RankLaunch& launch) {
-  std::string out;
-  for (const auto& word : launch.argv()) out += (out.empty() ? "" : " ") + shell_quote(word);
-  return out;
-}
+std::string command_text(const v1::RankLaunch& launch) { return words_text(launch.argv()); }
 
 std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
   std::string out = style.paint(Tint::Dim, fmt::format("# rank {} on {}", launch.rank(), launch.node())) + "\n";
   out += fmt::format("cd {}\n", shell_quote(launch.cwd()));
-  std::size_t width = 0;
-  for (const auto& value : launch.env()) width = std::max(width, value.name().size() + shell_quote(value.value()).size() + 1);
-  width = std::min<std::size_t>(width, 64);
-  for (const auto& value : launch.env()) {
-    out += fmt::format("export {:<{}}  {}\n", value.name() + "=" + shell_quote(value.value()), width, style.paint(Tint::Dim, "# " + value.source()));
-  }
-  return out + command_text(launch) + "\n";
+  out += environment_text(launch.env(), style);
+  return out + sources_text(launch, style) + command_text(launch) + "\n";
+}
+
+std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style) {
+  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks", companion.name(), companion.node())) + "\n";
+  out += fmt::format("cd {}\n", shell_quote(companion.cwd()));
+  return out + environment_text(companion.env(), style) + words_text(companion.argv()) + "\n";
+}
+
+std::string file_text(const v1::LaunchedFile& file, Contents contents, const Style& style) {
+  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}: {}, mode {:04o}, {} bytes, sha256 {}", file.source(), file.node(), shell_quote(file.path()),
+                                                       file.mode(), file.size(), file.sha256())) +
+                    "\n";
+  if (contents == Contents::No || file.content().empty()) return out;
+  out += printable_lines(file.content());
+  return out.ends_with('\n') ? out : out + "\n";
+}
+
+std::string setup_text(const v1::JobSpec& spec, const Style& style) {
+  const v1::RuntimeSpec& runtime = spec.runtime();
+  if (runtime.setup().empty()) return {};
+  std::string out = style.paint(Tint::Dim, fmt::format("# runtime.setup, once on every node, within {}",
+                                                       duration_text(std::chrono::seconds(runtime.setup_timeout().seconds())))) +
+                    "\n";
+  out += fmt::format("cd {}\n", shell_quote(spec.code().at().empty() ? "/" : spec.code().at()));
+  for (const std::string& command : runtime.setup()) out += printable_lines(command) + (command.ends_with('\n') ? "" : "\n");
+  return out;
+}
+
+std::string launch_document(const v1::GetRankLaunchResponse& answer, Format format) {
+  nlohmann::ordered_json out = {{"apiVersion", "muster/v1"}, {"kind", "RankLaunch"}};
+  nlohmann::ordered_json all = to_json(answer);
+  out.update(all["launch"]);
+  for (const char* key : {"attempt", "files", "companions"})
+    if (all.contains(key)) out[key] = std::move(all[key]);
+  if (format == Format::Yaml) return yaml_text(out);
+  return out.dump(format == Format::Jsonl ? -1 : 2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace muster::render
