@@ -57,6 +57,7 @@ def replaced(cluster, text):
     text = re.sub(r"\bafter \d+(\.\d+)?(ms|s|m\d\ds)\b", "after <time>", text)
     text = re.sub(r"\bpid \d+", "pid <pid>", text)
     text = re.sub(r"\b\d+ MiB free", "<n> MiB free", text)
+    text = re.sub(r"(has no interface '\w+') \([^)]*\)", r"\1 (<interfaces>)", text)
     return text
 
 
@@ -138,7 +139,8 @@ class OneCluster(Case):
         before = len(self.jobs())
         spec = TRUE.format(name="large")
         for title, more in (("more nodes than there are", "resources.nodes=3"), ("more devices than a node has", "resources.devices=16"), ("another type of device", "resources.type=ascend"),
-                            ("a device index that is not there", "resources.devices=[0,7]"), ("a host that is not there", "resources.hosts=[n0,n9]")):
+                            ("a device index that is not there", "resources.devices=[0,7]"), ("a host that is not there", "resources.hosts=[n0,n9]"),
+                            ("an interface that is not there", "network.interface=ib9")):
             with self.subTest(title):
                 extra = ["--set", "resources.nodes=2"] if "hosts" in more else []
                 done = self.cluster.muster("run", "-d", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
@@ -157,13 +159,19 @@ class OneCluster(Case):
         self.said(self.cluster, "a program that does not exist", done, 1)
 
     def test_unknown_job(self):
-        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["ckpt", "ls"], ["env", "--rank", "0"]):
+        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["ckpt", "ls"], ["env", "--rank", "0"], ["ranktable", "show"]):
             with self.subTest(verb[0]):
                 done = self.cluster.muster(*verb, "nothing")
                 self.said(self.cluster, f"unknown job: {verb[0]}", done, 10)
         self.said(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
         self.said(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
         self.said(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
+
+    def test_rank_tables_that_are_not_there(self):
+        spec = TRUE.format(name="tableless")
+        self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
+        self.said(self.cluster, "a rank table that is not there: the engine needs none", self.cluster.muster("ranktable", "show", "tableless"), 10)
+        self.said(self.cluster, "a rank table that is not there: attempt", self.cluster.muster("ranktable", "show", "tableless", "--attempt", "2"), 10)
 
     def test_logs_that_are_not_there(self):
         spec = "name: four\nengine: command\nlaunch: {run: echo hello}\nresources: {nodes: 2, devices: 2, type: cpu}\n"
@@ -313,6 +321,46 @@ class OneCluster(Case):
         finally:
             sys.path.remove(classes)
         self.assertEqual(sorted(self.cluster.muster("node", "ls", "-o", "name", code=0).out.split()), ["n0", "n1"])
+
+
+
+class Cards(Case):
+    """Two nodes with Ascend cards, as written lists have them: what HCCL would refuse, what a node cannot be sent, a setup that fails."""
+
+    TABLE = "name: {name}\nengine: mindformers\nlaunch: {{config: a.yaml}}\nresources: {{nodes: {nodes}, devices: 2, type: ascend}}\nrecovery: {{max_restarts: 0}}\n"
+
+    def cluster(self, cards):
+        cluster = Private()
+        self.addCleanup(cluster.close)
+        cluster.controller()
+        for name, lines in cards.items():
+            inventory = cluster.write(name + ".devices", "\n".join(lines) + "\n")
+            cluster._start("agent-" + name, [os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint, "--name", name, "--state-dir", cluster.path("agent-" + name),
+                                             "--devices-from", inventory, "--address", "127.0.0.1"])  # fmt: skip
+            cluster.wait_event(lambda event, name=name: event["type"] == "node-registered" and event["node"] == name)
+        cluster.write("run_mindformer.py", "print('never')\n")
+        return cluster
+
+    def test_cards_without_addresses(self):
+        cluster = self.cluster({name: [f"id={i} type=ascend910b" for i in range(2)] for name in ("n0", "n1")})
+        spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
+        self.said(cluster, "a rank table of cards without addresses", cluster.muster("run", "-q", spec, "--timeout", "60s"), 1)
+        self.said(cluster, "a rank table of cards without addresses: plan", cluster.muster("plan", spec), 64)
+
+    def test_two_cards_with_one_address(self):
+        cluster = self.cluster({name: [f"id={i} type=ascend910b address=192.168.0.{i}" for i in range(2)] for name in ("n0", "n1")})
+        spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
+        self.said(cluster, "a rank table with one address twice", cluster.muster("run", "-q", spec, "--timeout", "60s"), 1)
+
+    def test_a_table_that_is_too_large(self):
+        cluster = self.cluster({"n0": ["id=0 type=ascend910b address=192.168.0.1"]})
+        spec = cluster.spec(self.TABLE.format(name="table", nodes=32768), "table.yaml")
+        self.said(cluster, "a rank table that is more than a node can be sent", cluster.muster("run", "-d", spec), 64)
+
+    def test_a_setup_that_fails(self):
+        cluster = self.cluster({"n0": ["id=0 type=ascend910b"]})
+        spec = "name: setup\nengine: command\nlaunch: {run: 'true'}\nresources: {devices: 1}\nruntime: {setup: ['echo looking for the toolkit', 'exit 3']}\nrecovery: {max_restarts: 0}\n"
+        self.said(cluster, "a setup that fails", cluster.muster("run", "-q", cluster.spec(spec, "setup.yaml"), "--timeout", "60s"), 1)
 
 
 class NoNode(Case):

@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""Megatron-LM as its own documents start it, 16 ranks on two nodes: a conformance trainer with core_r0.12's arguments, environment, log lines and checkpoints.
+
+It refuses what that release refuses, and what would harm it silently: an unknown argument, left-over variables of another launcher, a stale tracker.
+
+Run:  /usr/bin/python3 -B tests/integration/engines_megatron_test.py [-v]       (MUSTER_BIN names the binaries' folder)
+"""
+
+import functools
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from conformance.harness import SAMPLES, EngineTest, option  # noqa: E402
+
+STEPS = 40
+MODEL = """--use-mcore-models --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
+    --tokenizer-type NullTokenizer --vocab-size 1024 --mock-data --lr 1.25e-6 --lr-decay-style cosine --bf16 --log-interval 1 --save-interval 5""".split()
+SHAPE = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel".split()
+
+
+class Megatron(EngineTest):
+    scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
+
+    def begin(self, name, *more, load="/nowhere/ckpt", save="/nowhere/ckpt", steps=STEPS, drop=(), **spec):
+        words = [*MODEL, *SHAPE, "--train-iters", str(steps), *(["--load", load] if load else []), *(["--save", save] if save else []), *more]
+        for name_of in drop:
+            at = words.index(name_of)
+            del words[at : at + 2]
+        return self.submit(name, "megatron", {"script": "pretrain_gpt.py", "args": words}, **spec)
+
+    def survive(self, name, *more, expected=None, **spec):
+        """Killed once on the way: what a restart has to change is changed, and nothing that a training sees differs."""
+        job, record = self.begin(name, *more, step_ms=25, **spec)
+        killed = self.kill_one(job, record, at=12)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.check_blame(job, killed)
+        self.assertEqual(record.losses(), expected or self.expected)
+        first, second = record.starts(1), record.starts(2)
+        self.assertEqual((sorted(first), sorted(second)), ([*range(16)], [*range(16)]))
+        step = self.resumed_step(record, shown)
+        for rank, start in second.items():
+            argv = start["argv"]
+            self.assertEqual(option(argv, "--load"), start["env"]["MUSTER_RESUME_DIR"])
+            self.assertEqual(option(argv, "--save"), start["env"]["MUSTER_SAVE_DIR"])
+            self.assertNotEqual(option(argv, "--save"), option(first[rank]["argv"], "--save"))
+            for gone in ("--finetune", "--ckpt-step", "--no-load-optim", "--no-load-rng"):
+                self.assertNotIn(gone, argv)
+            self.assertEqual(start["env"]["TORCHELASTIC_RESTART_COUNT"], "1")
+        self.assertEqual(self.kept_checkpoints(job, 2)[-1], STEPS)
+        self.assertIn(step, self.kept_checkpoints(job, 1))
+        return first, second
+
+    def test_a_killed_rank_costs_an_attempt_and_no_loss(self):
+        first, _ = self.survive("killed", "--ckpt-format", "torch")
+        # `--load X --save X` with X empty is a normal first start; saving goes into the attempt's own directory all the same.
+        self.assertEqual(option(first[0]["argv"], "--load"), "/nowhere/ckpt")
+        self.assertEqual(option(first[0]["argv"], "--save"), first[0]["env"]["MUSTER_SAVE_DIR"])
+
+    def test_torch_dist_checkpoints(self):
+        self.survive("dist", "--ckpt-format", "torch_dist", "--use-distributed-optimizer")
+
+    def test_distributed_optimizer_in_the_old_layout(self):
+        self.survive("optim", "--ckpt-format", "torch", "--use-distributed-optimizer", "--finetune")
+
+    def test_killed_in_the_middle_of_a_save(self):
+        for form in ("torch", "torch_dist"):
+            with self.subTest(form):
+                # With tensor 4 x pipeline 2 on 16 ranks the second of each two data-parallel ranks writes no file of the old form.
+                writers = [0, 1, 2, 3, 8, 9, 10, 11] if form == "torch" else range(16)
+                begin = functools.partial(self.begin, f"torn-{form.replace('_', '-')}", "--ckpt-format", form)
+                self.check_torn(begin, torn=15, before=10, expected=self.expected, writers=writers)
+
+    def test_without_a_save_every_attempt_begins_anew(self):
+        job, record = self.begin("anew", load=None, save=None, step_ms=25)
+        self.kill_one(job, record, at=12)
+        self.cluster.wait(job)
+        self.assertEqual(self.cluster.show(job)["attempt"], 2)
+        self.assertEqual((record.events("loaded"), record.events("saved")), ({}, {}))
+        self.assertEqual(record.losses(), self.expected)
+
+    def test_the_log_is_read(self):
+        shown = self.cluster.show(self.whole)
+        self.assertEqual(shown["phase"], "succeeded")
+        # Saved every few hundredths of a second here: the newest is listed for sure, and none that was not saved.
+        kept = self.kept_checkpoints(self.whole, 1)
+        self.assertEqual(kept[-1], STEPS)
+        self.assertLessEqual(set(kept), set(range(5, STEPS + 1, 5)))
+        progress = self.progress(self.whole)
+        self.assertEqual((progress["step"], progress["total"]), (STEPS, STEPS), progress)
+        self.assertAlmostEqual(progress["loss"], float.fromhex(self.expected[STEPS]), places=5)
+
+    @classmethod
+    def prepare(cls):
+        cls.whole, record = cls.begin(cls, "whole", "--ckpt-format", "torch", step_ms=5)
+        cls.cluster.wait(cls.whole)
+        cls.expected = record.losses()
+        assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(cls.whole)
+
+    def test_samples_run(self):
+        for name, nodes in (("one-node", 1), ("two-nodes", 2)):
+            with self.subTest(name):
+                path = os.path.join(SAMPLES, "megatron-gpt", f"{name}.yaml")
+                job, record = self.from_sample(path, name, 0, {"--train-iters": 12, "--save-interval": 6, "--log-interval": 3})
+                self.cluster.wait(job)
+                self.assertEqual(sorted(record.starts(1)), [*range(8 * nodes)])
+                self.assertEqual(sorted(record.losses()), list(range(1, 13)))
+                self.assertEqual(self.kept_checkpoints(job, 1)[-1], 12)
+                self.assertEqual({start["cwd"] for start in record.starts(1).values()}, {self.code})
+
+    def refused(self, name, words, status, *more, **spec):
+        job, record = self.begin(name, *more, **spec)
+        self.check_refused(job, record, words, status)
+
+    def test_a_lone_backslash_is_the_engines_refusal(self):
+        self.refused("backslash", "unrecognized arguments: \\", 2, "\\", steps=5)
+
+    def test_an_argument_of_another_release(self):
+        self.refused("unknown", "unrecognized arguments: --use-flash-attention-9", 2, "--use-flash-attention-9", steps=5)
+
+    def test_a_size_that_is_missing(self):
+        self.refused("missing", "hidden_size argument is None", 1, steps=5, drop=["--hidden-size"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+"""MindFormers by rank table, 16 ranks on two nodes of eight 910B each: a conformance trainer with r0.6's arguments, environment, log lines and checkpoints. It
+reads the rank table itself, by HCCL's rules, and wants RANK_ID and DEVICE_ID to agree with it, a working directory of its own, and nothing of another launcher.
+
+r0.6 writes checkpoints in place, takes the newest file of each rank for its resume, and counts steps from the beginning of the epoch after one.
+
+Run:  /usr/bin/python3 -B tests/integration/engines_mindformers_test.py [-v]       (MUSTER_BIN names the binaries' folder)
+"""
+
+import functools
+import hashlib
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from conformance import state  # noqa: E402
+from conformance.harness import SAMPLES, EngineTest, configuration, option  # noqa: E402
+
+STEPS = 40  # 4 epochs of 10
+CONFIG = "configs/llama2/run_llama2_7b.yaml"
+
+
+class RankTable(EngineTest):
+    ascend = True
+    scripts = {"run_mindformer.py": "mindformers-r0.6"}
+    files = {CONFIG: configuration(epochs=4, per_epoch=10, ranks=16, save_steps=4),
+             "configs/one.yaml": configuration(epochs=1, per_epoch=4, ranks=1, save_steps=2),
+             "configs/alone.yaml": configuration(epochs=4, per_epoch=10, ranks=1, save_steps=4),
+             "configs/half.yaml": configuration(epochs=1, per_epoch=4, ranks=8, save_steps=2)}  # fmt: skip
+    sample = os.path.join(SAMPLES, "mindformers-pretrain/job.yaml")
+
+    @classmethod
+    def prepare(cls):
+        cls.whole, record = cls.begin("whole", step_ms=5)
+        cls.cluster.wait(cls.whole)
+        cls.whole_record = record
+        cls.expected = record.losses()
+        assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(cls.whole)
+
+    @classmethod
+    def begin(cls, name, step_ms=0):
+        return cls.from_sample(cls.sample, name, step_ms, {})
+
+    def small(self, name, launch, nodes=2, devices=8, code=None, **spec):
+        """Not the sample: another configuration or mode."""
+        job, record = self.cluster.job(name, "mindformers", code or self.code, launch, nodes=nodes, devices=devices, **spec)
+        return self.cluster.submit(job), record
+
+    # ---- the table
+
+    def check_tables(self, job, record, attempt):
+        """What every rank read is one table, the same bytes on both nodes, and the one that `muster ranktable show` prints."""
+        starts = record.starts(attempt)
+        paths = {start["env"]["RANK_TABLE_FILE"] for start in starts.values()}
+        self.assertEqual(len(paths), 2, paths)  # a place a node
+        bytes_of = set()
+        for path in paths:
+            with open(path, "rb") as file:
+                bytes_of.add(file.read())
+        self.assertEqual(len(bytes_of), 1)
+        table = bytes_of.pop()
+        self.assertEqual({start["table"] for start in starts.values()}, {hashlib.sha256(table).hexdigest()})
+        self.assertEqual(self.cluster.run("ranktable", "show", job, "--attempt", str(attempt), binary_output=True).stdout, table)
+        rows = {}
+        for server in json.loads(table)["server_list"]:
+            for device in server["device"]:
+                rows[int(device["rank_id"])] = (server["server_id"], device["device_id"], device["device_ip"])
+        for rank, start in starts.items():
+            index = int(start["env"]["MUSTER_NODE"][1:])
+            card = int(start["env"]["DEVICE_ID"])
+            self.assertEqual(rows[rank], (f"127.0.0.{index + 1}", str(card), f"192.{card % 4 + 1}.{index + 1}.{card + 10}"))
+        return json.loads(table)
+
+    def test_the_table(self):
+        table = self.check_tables(self.whole, self.whole_record, 1)
+        self.assertEqual((table["version"], table["server_count"], table["status"]), ("1.0", "2", "completed"))
+        self.assertEqual([len(server["device"]) for server in table["server_list"]], [8, 8])
+        self.assertEqual(len({start["cwd"] for start in self.whole_record.starts(1).values()}), 16)
+
+    def test_two_jobs_share_the_hosts(self):
+        """Each on half of the cards: DEVICE_ID is the card's own number, and HCCL's 32 ports of one job are not the other's."""
+        jobs = {cards: self.small(f"half-{cards[1]}", {"config": "configs/half.yaml"}, devices=cards, step_ms=150) for cards in ("[0,4)", "[4,8)")}
+        bases = {}
+        for cards, (job, record) in jobs.items():
+            self.cluster.wait(job)
+            self.check_tables(job, record, 1)
+            starts = [start for _, start in sorted(record.starts(1).items())]
+            first = int(cards[1])
+            self.assertEqual([start["env"]["DEVICE_ID"] for start in starts], [str(first + i) for i in range(4)] * 2)
+            self.assertEqual(sorted(record.losses()), [1, 2, 3, 4])
+            for start in starts:
+                bases.setdefault(start["env"]["MUSTER_NODE"], {}).setdefault(cards, set()).add(int(start["env"]["HCCL_IF_BASE_PORT"]))
+        for node, of_jobs in bases.items():
+            self.assertEqual([len(ports) for ports in of_jobs.values()], [1, 1], (node, of_jobs))
+            low, high = sorted(port for ports in of_jobs.values() for port in ports)
+            self.assertGreaterEqual(high - low, 32, (node, of_jobs))
+
+    # ---- a fault
+
+    def test_a_killed_rank_costs_an_attempt_and_no_loss(self):
+        job, record = self.begin("killed", step_ms=25)
+        killed = self.kill_one(job, record, at=14)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), f"rank {killed} was killed\n{self.cluster.story(job)}")
+        self.check_blame(job, killed)
+        self.assertEqual(record.losses(), self.expected)
+        self.check_tables(job, record, 2)
+        step = self.resumed_step(record, shown)
+        self.assertIn(step, (4, 8, 12, 16, 20))
+        first, second = record.starts(1), record.starts(2)
+        self.assertEqual((sorted(first), sorted(second)), ([*range(16)], [*range(16)]))
+        for rank, start in second.items():
+            argv, env = start["argv"], start["env"]
+            self.assertIsNone(option(first[rank]["argv"], "--resume_training"))
+            self.assertEqual((option(argv, "--resume_training"), option(argv, "--run_mode"), option(argv, "--use_parallel")), ("True", "train", "True"))
+            self.assertEqual(option(argv, "--load_checkpoint"), env["MUSTER_RESUME_DIR"])
+            self.assertEqual(env["LOCAL_DEFAULT_PATH"], env["MUSTER_SAVE_DIR"])
+            self.assertEqual((env["RANK_ID"], env["RANK_SIZE"]), (str(rank), "16"))
+            self.assertNotEqual(start["cwd"], first[rank]["cwd"])
+        self.assertIn(step, self.kept_checkpoints(job, 1))
+        self.assertEqual(self.kept_checkpoints(job, 2)[-1], STEPS)
+
+    def test_killed_while_files_are_written_in_place(self):
+        self.check_torn(functools.partial(self.small, "torn", {"config": CONFIG}), torn=12, before=8, expected=self.expected)
+
+    def test_one_rank_needs_no_table(self):
+        job, record = self.small("alone", {"config": "configs/alone.yaml"}, nodes=1, devices=1, step_ms=20)
+        self.kill_one(job, record, at=14)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.resumed_step(record, shown)
+        self.assertEqual(sorted(record.losses()), list(range(1, STEPS + 1)))  # and the attempts agree about each
+        start = record.starts(2)[0]
+        self.assertEqual(option(start["argv"], "--use_parallel"), "False")
+        self.assertNotIn("RANK_TABLE_FILE", start["env"])
+
+    # ---- what is no training
+
+    def test_predict_and_eval_succeed_without_a_step(self):
+        for mode, args in (("predict", ["--predict_data", "I love Beijing, because"]), ("eval", [])):
+            with self.subTest(mode):
+                job, record = self.small(mode, {"config": "configs/one.yaml", "mode": mode, "args": args}, nodes=1, devices=1)
+                self.cluster.wait(job)
+                self.assertEqual(self.cluster.show(job)["phase"], "succeeded")
+                start = record.starts(1)[0]
+                self.assertEqual((option(start["argv"], "--run_mode"), option(start["argv"], "--use_parallel")), (mode, "False"))
+                self.assertEqual(option(start["argv"], "--device_id"), start["env"]["DEVICE_ID"])
+                self.assertEqual(record.losses(), {})
+
+    def test_finetune_takes_weights_once(self):
+        weights = os.path.join(self.cluster.work, "llama2_7b.ckpt")
+        with open(weights, "wb") as file:
+            file.write(state.ckpt_bytes({"weights": f"{state.mix(5):016x}"}, []))
+        job, record = self.small("finetune", {"config": CONFIG, "mode": "finetune", "args": ["--load_checkpoint", weights]}, step_ms=25)
+        self.kill_one(job, record, at=14)
+        self.cluster.wait(job)
+        self.assertEqual(self.cluster.show(job)["attempt"], 2, self.cluster.story(job))
+        self.assertEqual({event["source"] for event in record.events("loaded", 1).values()}, {weights})
+        self.resumed_step(record, None)
+        self.assertEqual(sorted(record.losses()), list(range(1, STEPS + 1)))
+        self.assertNotEqual(record.losses(), self.expected)
+
+    # ---- the user's own faults
+
+    def refused(self, name, words, status, launch, **spec):
+        job, record = self.small(name, launch, **spec)
+        self.check_refused(job, record, words, status)
+
+    def test_a_lone_backslash(self):
+        self.refused("backslash", "ValueError: input arg key-values are not in pair", 1, {"config": CONFIG, "args": ["\\"]})
+
+    def test_a_configuration_that_is_missing(self):
+        self.refused("missing", "configs/llama2/run_llama2_8b.yaml", 1, {"config": "configs/llama2/run_llama2_8b.yaml"})
+
+    def test_a_release_that_takes_none_of_it(self):
+        """r0.3's run_mindformer.py knows neither an output directory nor a resume: it refuses the first argument that it does not know."""
+        code = self.cluster.code({"run_mindformer.py": "mindformers-r0.3"}, self.files)
+        self.refused("old", "run_mindformer.py: error: unrecognized arguments: --output_dir", 2, {"config": CONFIG}, code=code)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,294 @@
+#!/usr/bin/python3
+"""Real PyTorch over two nodes that are two network namespaces with two networks each: does torch.distributed (gloo) find its way from the environment alone?
+
+    controller  10.77.9.9 (lo)                                   control: one pair of interfaces a node and nothing between the nodes
+       |  c0 10.77.0.1 ---------- 10.77.0.2 control of node n0
+       |  c1 10.77.0.5 ---------- 10.77.0.6 control of node n1   training: the two nodes alone
+    n0 training 10.78.0.1 ------- 10.78.0.2 training of n1
+
+Over the control network no node reaches the other, so that a wrong interface or a wrong address ends in a failed job, which two tests show. Interfaces are
+named so that a guess is wrong: on n0 control is first by name, on n1 training is.
+
+Everything runs in namespaces of its own (mounts, processes, network): when the test is gone, however it ended, the kernel ends every process and takes
+every interface and file with them. Needs root, or a kernel that lets users make such namespaces.
+
+Run:  /usr/bin/python3 tests/integration/netns_test.py [-v] [CASE]
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import private
+from private import Private
+
+INSIDE = "MUSTER_TEST_NETNS"  # set: in the namespaces, and the tests run
+NAMESPACES = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
+CONTROLLER = "10.77.9.9"
+CONTROL = ("10.77.0.2", "10.77.0.6")
+TRAINING = ("10.78.0.1", "10.78.0.2")
+FLOATS = 1 << 20  # of one all_reduce: far more bytes than all that control messages need
+PATIENCE = 240.0  # s; only a bound: eight imports of torch on busy cores
+LOST = 20  # s; how long ranks that cannot meet try it
+
+# torch: as any script reads torchrun's variables. megatron: as megatron/training/initialize.py, _initialize_distributed, and the groups of
+# megatron/core/parallel_state.py, initialize_model_parallel: tensor parallel within a node, data parallel across.
+COMMON = f"""
+import datetime, os, sys
+import torch
+import torch.distributed as dist
+
+def reduced(group=None):
+    one = torch.full(({FLOATS},), float(2 ** dist.get_rank()))
+    dist.all_reduce(one, group=group)
+    assert bool((one == one[0]).all())
+    return int(one[0])
+"""
+# Without it PyTorch 1.13 now and then aborts while a finished interpreter takes its threads down.
+END = """
+dist.barrier()
+dist.destroy_process_group()
+"""
+TORCH = COMMON + f"""
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds={LOST}))
+total = reduced()
+assert total == 2 ** dist.get_world_size() - 1, total
+print(f"rank {{dist.get_rank()}} of {{dist.get_world_size()}} sums {{total}}", flush=True)
+""" + END
+MEGATRON = COMMON + """
+import argparse
+parser = argparse.ArgumentParser(allow_abbrev=False)
+for name in ("--tensor-model-parallel-size", "--distributed-timeout-minutes", "--train-iters", "--save-interval"):
+    parser.add_argument(name, type=int, required=True)
+for name in ("--distributed-backend", "--save", "--load"):
+    parser.add_argument(name, required=True)
+args = parser.parse_args()
+rank, world, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+tensor = args.tensor_model_parallel_size
+assert tensor == 1 or os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
+dist.init_process_group(backend=args.distributed_backend, world_size=world, rank=rank, timeout=datetime.timedelta(minutes=args.distributed_timeout_minutes))
+assert rank % tensor == local
+sums = {}
+for kind, members in [("tensor", list(range(first, first + tensor))) for first in range(0, world, tensor)] + [
+        ("data", list(range(first, world, tensor))) for first in range(tensor)]:
+    group = dist.new_group(members)
+    if rank in members:
+        sums[kind] = reduced(group)
+        assert sums[kind] == sum(2 ** member for member in members), (kind, sums)
+for step in range(1, args.train_iters + 1):
+    assert reduced() == 2 ** world - 1
+    if rank == world - 1:
+        print(f" iteration {step:8d}/{args.train_iters:8d} | consumed samples: {step * 8:12d} | elapsed time per iteration (ms): 10.0 | "
+              f"learning rate: 1.000E-04 | global batch size:     8 | lm loss: {1 / step:.6E} | loss scale: 1.0 | grad norm: 1.000 | "
+              "number of skipped iterations:   0 | number of nan iterations:   0 |", flush=True)
+print(f"rank {rank} tensor {sums['tensor']} data {sums['data']}", flush=True)
+""" + END
+
+
+def ip(*words):
+    subprocess.run(["ip", *map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True)
+
+
+class Nodes:
+    """The two nodes, their networks and their cluster. `names`: of each node's control and training interface. `address`: which one agents are given."""
+
+    def __init__(self, names, address):
+        self.names, self.address = names, address
+        self.cluster = Private()
+        self.made = []
+
+    def __enter__(self):
+        try:
+            self._links()
+            self._daemons()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, subprocess.CalledProcessError):
+                raise AssertionError(f"{' '.join(error.cmd)}: {error.stderr}") from error
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        try:
+            self.cluster.close()
+        finally:
+            # Interfaces by name: those of a namespace that is deleted go when the kernel finds the time, and the next test makes the same ones.
+            for number, node in enumerate(self.made):
+                subprocess.run(["ip", "link", "del", f"c{number}"], capture_output=True, check=False)
+                ip("netns", "del", node)
+            self.made = []
+            subprocess.run(["ip", "addr", "del", f"{CONTROLLER}/32", "dev", "lo"], capture_output=True, check=False)
+
+    def _links(self):
+        ip("link", "set", "lo", "up")
+        ip("addr", "add", f"{CONTROLLER}/32", "dev", "lo")
+        for number, (control, _) in enumerate(self.names):
+            node, own = f"n{number}", f"10.77.0.{1 + 4 * number}"
+            ip("netns", "add", node)
+            self.made.append(node)
+            ip("-n", node, "link", "set", "lo", "up")
+            ip("link", "add", f"c{number}", "type", "veth", "peer", "name", control, "netns", node)
+            ip("addr", "add", f"{own}/30", "dev", f"c{number}")
+            ip("link", "set", f"c{number}", "up")
+            ip("-n", node, "addr", "add", f"{CONTROL[number]}/30", "dev", control)
+            ip("-n", node, "link", "set", control, "up")
+            ip("-n", node, "route", "add", CONTROLLER, "via", own)
+        (_, first), (_, second) = self.names
+        ip("-n", "n0", "link", "add", first, "type", "veth", "peer", "name", second, "netns", "n1")
+        for node, name, address in (("n0", first, TRAINING[0]), ("n1", second, TRAINING[1])):
+            ip("-n", node, "addr", "add", f"{address}/24", "dev", name)
+            ip("-n", node, "link", "set", name, "up")
+        for node, other in (("n0", 1), ("n1", 0)):
+            told = subprocess.run(["ip", "-n", node, "route", "get", CONTROL[other]], capture_output=True, text=True, check=False)
+            if told.returncode == 0:
+                raise AssertionError(f"{node} reaches the other node over the control network, and no wrong choice would be noticed: {told.stdout}")
+
+    def _daemons(self):
+        cluster = self.cluster
+        cluster.controller("--token-file", cluster.path("token"), "--allow-plain-tcp", listen=f"{CONTROLLER}:0")
+        for number, address in enumerate(self.address):
+            command = ["nsenter", f"--net=/run/netns/n{number}", os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint,
+                       "--name", f"n{number}", "--state-dir", cluster.path(f"agent-n{number}"), "--devices", "2", "--cgroup", "none",
+                       "--address", address]  # fmt: skip
+            cluster._start(f"agent-n{number}", command)
+        for number in (0, 1):
+            cluster.wait_event(lambda event, name=f"n{number}": event["type"] == "node-registered" and event["node"] == name)
+
+    def bytes_over(self, number, name):
+        """Received so far, by this interface of this node."""
+        told = subprocess.run(["ip", "-n", f"n{number}", "-s", "-j", "link", "show", name], capture_output=True, text=True, check=True).stdout
+        return json.loads(told)[0]["stats64"]["rx"]["bytes"]
+
+    def run(self, name, script, engine="torch", args="", devices=1, env=None, more=""):
+        """How the job ended, and what all its ranks printed."""
+        path = self.cluster.write(f"train_{name}.py", script)
+        spec = self.cluster.spec(f"name: {name}\nengine: {engine}\nruntime: {{python: /usr/bin/python3, env: {json.dumps(env or {})}}}\n"
+                                 f"launch: {{script: {path}, args: {json.dumps(args)}}}\n"
+                                 f"resources: {{nodes: 2, devices: {devices}, type: cpu}}\nrecovery: {{max_restarts: 0}}\n{more}\n")  # fmt: skip
+        done = self.cluster.muster("run", "-q", spec, "--timeout", f"{PATIENCE:.0f}s", within=PATIENCE + 30)
+        return done, self.cluster.muster("logs", name, "-f", code=0).out
+
+    def variables(self, name, rank):
+        launch = json.loads(self.cluster.muster("env", name, "--rank", rank, "-o", "json", code=0).out)
+        return {value["name"]: value["value"] for value in launch["env"]}
+
+
+class Auto(unittest.TestCase):
+    """network.interface: auto: the interface that has the training address, whatever it is called on each node."""
+
+    NAMES = (("eth0", "eth1"), ("eth1", "eth0"))
+
+    @classmethod
+    def setUpClass(cls):
+        cls.nodes = Nodes(cls.NAMES, TRAINING)
+        cls.nodes.__enter__()
+        cls.addClassCleanup(cls.nodes.close)
+
+    def assert_over_training(self, before):
+        payload = 4 * FLOATS
+        for number, (control, training) in enumerate(self.NAMES):
+            self.assertGreater(self.nodes.bytes_over(number, training) - before[number][1], payload, f"n{number}: the training network carries the tensors")
+            self.assertLess(self.nodes.bytes_over(number, control) - before[number][0], payload, f"n{number}: the control network does not")
+
+    def counted(self):
+        return [tuple(self.nodes.bytes_over(number, name) for name in names) for number, names in enumerate(self.NAMES)]
+
+    def test_torch(self):
+        before = self.counted()
+        done, said = self.nodes.run("torch", TORCH)
+        self.assertEqual(done.code, 0, f"{done}\n{said}")
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} of 2 sums 3", said)
+            env = self.nodes.variables("torch", rank)
+            self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], self.NAMES[rank][1]))
+        self.assert_over_training(before)
+
+    def test_megatron(self):
+        before = self.counted()
+        args = ("--tensor-model-parallel-size 2 --distributed-backend gloo --distributed-timeout-minutes 1 --train-iters 3 --save-interval 10 "
+                "--save /run/none --load /run/none")  # fmt: skip
+        done, said = self.nodes.run("megatron", MEGATRON, "megatron", args, devices=2)
+        self.assertEqual(done.code, 0, f"{done}\n{said}")
+        for rank, (tensor, data) in enumerate([(3, 5), (3, 10), (12, 5), (12, 10)]):
+            self.assertIn(f"rank {rank} tensor {tensor} data {data}", said)
+        self.assert_over_training(before)
+        events = self.nodes.cluster.muster("events", "megatron", "-o", "jsonl", code=0).out.splitlines()
+        self.assertIn("first-step", [json.loads(line)["type"] for line in events])
+
+    def test_a_wrong_interface_fails_the_job(self):
+        """What the tests above rest on: with the control network's interface, which an unset variable would leave to chance, the ranks do not meet."""
+        for number, (control, _) in enumerate(self.NAMES):
+            # One name for both nodes: it is wrong on one of them, and that is enough.
+            done, said = self.nodes.run(f"wrong-{number}", TORCH, env={"GLOO_SOCKET_IFNAME": control})
+            self.assertEqual(done.code, 1, f"{done}\n{said}")
+            self.assertNotIn("sums", said)
+            self.assertRegex(said, r"RuntimeError: \[\S*gloo/")
+
+
+class WrongAddress(unittest.TestCase):
+    def test_the_address_towards_the_controller_is_not_the_training_network(self):
+        """Agents that were given the control network's addresses: the job cannot meet over them, and says so instead of hanging."""
+        with Nodes((("ctl", "train"), ("ctl", "train")), CONTROL) as nodes:
+            done, said = nodes.run("wrong", TORCH)
+            self.assertEqual(done.code, 1, f"{done}\n{said}")
+            self.assertNotIn("sums", said)
+            self.assertIn("failed to connect to any network address of (10.77.0.2", said)
+            self.assertEqual(nodes.variables("wrong", 0)["MASTER_ADDR"], CONTROL[0])
+
+
+class Named(unittest.TestCase):
+    def test_the_interface_of_the_spec(self):
+        """network.interface names the training network, where the nodes' own address is another: its interface, and its address for the master."""
+        with Nodes((("ctl", "train"), ("ctl", "train")), CONTROL) as nodes:
+            done, said = nodes.run("named", TORCH, more="network: {interface: train}")
+            self.assertEqual(done.code, 0, f"{done}\n{said}")
+            for rank in (0, 1):
+                self.assertIn(f"rank {rank} of 2 sums 3", said)
+                env = nodes.variables("named", rank)
+                self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], "train"))
+
+
+def cannot():
+    """Why the tests cannot run here; empty: they can."""
+    for program in ("ip", "nsenter", "unshare"):
+        if subprocess.run(["sh", "-c", f"command -v {program}"], capture_output=True, check=False).returncode != 0:
+            return f"there is no '{program}' on PATH"
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        return "there is no python3-torch"
+    make = "mount -t tmpfs none /run && ip netns add n && ip link add va type veth peer name vb netns n"
+    tried = subprocess.run([*NAMESPACES, "sh", "-c", make], capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
+
+
+def first_process():
+    """Process 1 of a namespace has to bury everybody's children; the tests are one of its own."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)  # namespaces' names and all files of the test: gone with it
+    os.environ["TMPDIR"] = tempfile.tempdir = "/run"
+    tests = os.fork()
+    if tests == 0:
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(1))
+    while True:
+        pid, status = os.wait()
+        if pid == tests:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        why = cannot()
+        if why:
+            print(f"skipped: {why}")
+            sys.exit(0)
+        os.execvpe(NAMESPACES[0], [*NAMESPACES, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
+    if os.getpid() == 1:
+        first_process()
+    unittest.main()

@@ -1,0 +1,1 @@
+"""Conformance trainers: see README.md."""
