@@ -1,0 +1,177 @@
+"""What the fuzzers start from: inputs made of the tests' own fixtures and golden files at run time, and the words of each format (libFuzzer's dictionaries)."""
+
+import glob
+import hashlib
+import io
+import os
+import re
+import struct
+import zipfile
+import zlib
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+SLICE = 2000  # bytes of a log that make one seed: short inputs are mutated better than long ones
+
+
+def files(*patterns):
+    found = []
+    for pattern in patterns:
+        for path in sorted(glob.glob(os.path.join(ROOT, pattern), recursive=True)):
+            with open(path, "rb") as file:
+                found.append(file.read())
+    return found
+
+
+def cases(text, end):
+    """The inputs of a golden file of cases: behind "== TITLE", up to a line that starts with `end`."""
+    found = []
+    for part in re.split(rb"(?m)^== .*\n", text)[1:]:
+        found.append(re.split(rb"(?m)^" + end, part)[0])
+    return found
+
+
+def slices(text):
+    """At line ends, each at most SLICE bytes unless a line is longer."""
+    found, held = [], b""
+    for line in text.splitlines(keepends=True):
+        if held and len(held) + len(line) > SLICE:
+            found.append(held)
+            held = b""
+        held += line
+    return found + [held]
+
+
+def ranktable():
+    words = [b"[0,8)", b"[0,16)", b"[4,8]", b"4,5,6,7", b"0-7", b"10.20.0.11", b"fe80::1%eth0", b"/a/hccl_8p.json", b"node-1"]
+    group = (b'{"status":"completed","group_count":"1","group_list":[{"group_name":"g","device_count":"2","instance_count":"2","instance_list":['
+             b'{"pod_name":"p-1","server_id":"a","devices":[{"device_id":"0","device_ip":"1.1.1.1"}]},'
+             b'{"pod_name":"p-0","server_id":"b","devices":[{"device_id":"0","device_ip":"1.1.1.2"}]}]}]}')  # fmt: skip
+    lab = (b'{"status":"completed","deploy_mode":"lab","group_count":"1","para_plane_nic_location":"device","group_list":[{"group_name":"g","device_num":"2",'
+           b'"server_num":"1","instance_count":"2","instance_list":[{"rank_id":"0","server_id":"a","devices":[{"device_id":"0","device_ip":"1.1.1.1"}]},'
+           b'{"rank_id":"1","server_id":"a","devices":[{"device_id":"1","device_ip":"1.1.1.2"}]}]}]}')  # fmt: skip
+    pods = (b'{"version":"1.2","server_count":"2","server_list":['
+            b'{"server_id":"a","device":[{"device_id":"0","super_device_id":"0","rank_id":"0","device_ip":"1.1.1.1"}]},'
+            b'{"server_id":"b","device":[{"device_id":"0","super_device_id":"1","rank_id":"1"}]}],"super_pod_list":[{"super_pod_id":"0","server_list":['
+            b'{"server_id":"a"},{"server_id":"b"}]}],"status":"completed"}')  # fmt: skip
+    return files("tests/unit/ranktable/golden/*.json") + words + [group, lab, pods]
+
+
+def spec():
+    found = files("deploy/samples/**/*.yaml")
+    for text in files("tests/golden/spec-errors.txt"):
+        for case in cases(text, b"-- said"):
+            over = re.sub(rb"(?m)^--(set|env) ", rb"#\1 ", case.strip(b"\n") + b"\n").replace(b"<0xff>", b"\xff")
+            base = b"name: base\nengine: torch\nlaunch: {script: train.py}\n"
+            found.append(base + over if over.startswith(b"#set") or over.startswith(b"#env") else over)
+    for text in files("tests/unit/spec/plans/*.txt"):
+        found += cases(text, b"-- placed")
+    for text in files("docs/job-spec.md", "docs/engines/*.md"):
+        found += re.findall(rb"(?ms)^```yaml\n(.*?)^```", text)
+    return found + [b"1h30m", b"1.5s", b"64KiB", b"1.5GiB", b"[4,8)", b"${env:HOME} $$ ${rank}"]
+
+
+def log():
+    found = []
+    for text in files("tests/fixtures/logs/*.log"):
+        found += slices(text)
+    bar = "\r".join(f"  {n}%|{'█' * n}{' ' * (50 - n)}| {n}/50 [00:{n:02d}<00:10,  1.00s/it, loss=2.{n}]" for n in range(0, 50, 7))
+    return found + [bar.encode(), b"x" * 70_000 + b" iteration 1/ 2 | lm loss: 1.0 |\nRuntimeError: " + b"y" * 2000 + b"\n"]
+
+
+def probe():
+    found = [text.split(b"== expected")[0] for text in files("tests/fixtures/probe/*.txt")]
+    return found + [b"id=0 type=ascend910b name=910B3 physical=4 bus=0000:c1:00.0 memory_mib=65536 address=192.1.1.4 numa=1\nid=1 type=cpu # a comment\n",
+                    b"id=3 type=ascend910_93 super_device=12 super_pod=0 server=1\n"]  # fmt: skip
+
+
+def _zip(names, comment=b""):
+    to = io.BytesIO()
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name), b"weights")
+        archive.comment = comment
+    return to.getvalue()
+
+
+def _safetensors(tensors):
+    at, parts = 0, []
+    for name, dtype, size in tensors:
+        parts.append(f'"{name}":{{"dtype":"{dtype}","shape":[{size}],"data_offsets":[{at},{at + size}]}}')
+        at += size
+    header = ('{"__metadata__":{"format":"ms"},' + ",".join(parts) + "}").encode()
+    return struct.pack("<Q", len(header)) + header + b"\1" * at, header
+
+
+def _ckpt_value(tag, kind, content):
+    def field(key, data):
+        size, length = len(data), b""
+        while True:
+            length += bytes([size & 0x7F | (0x80 if size > 0x7F else 0)])
+            size >>= 7
+            if size == 0:
+                return key + length + data
+    return field(b"\x0a", field(b"\x0a", tag) + field(b"\x12", b"\x08\x02\x08\x02" + field(b"\x12", kind) + field(b"\x1a", content)))
+
+
+def checkpoint():
+    plain, header = _safetensors([("w", "F32", 16)])
+    scalars = [("epoch_num", "I64", 8), ("step_num", "I64", 8), ("global_step", "I32", 4), ("loss_scale", "F32", 4)]
+    resume, resume_header = _safetensors([("w", "F32", 16), *scalars])
+    ckpt = b"".join(_ckpt_value(tag, kind, content) for tag, kind, content in (
+        (b"w", b"Float32", b"\0" * 16), (b"epoch_num", b"Int32", struct.pack("<i", 3)), (b"step_num", b"Int32", struct.pack("<i", 70)),
+        (b"global_step", b"Int64", struct.pack("<q", 170)), (b"loss_scale", b"Float32", struct.pack("<f", 65536))))  # fmt: skip
+    crc = ckpt + b"crc_num" + struct.pack(">q", 1234).rjust(10, b"\0")
+    archive = _zip(["archive/data.pkl", "archive/data/0"], b"a comment")
+    at, size, count = archive.find(b"PK\1\2"), archive.find(b"PK\5\6") - archive.find(b"PK\1\2"), 2
+    records = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, size, at) + struct.pack("<IIQI", 0x07064B50, 0, at + size, 1)
+    zip64 = archive[: at + size] + records + archive[at + size :]
+    return [plain, header, resume, resume_header, ckpt, ckpt[: len(ckpt) // 2], crc, _zip(["a"]), archive, zip64, archive[:-5]]
+
+
+def frames():
+    def frame(payload):
+        return struct.pack("<II", len(payload), zlib.crc32(payload)) + payload
+    lines = b"started\nrank 0 ended\nswept\n"
+    # muster.rundir.v1.Event: wall_ns, boot_ns, boot_id; then kinds
+    event = b"\x09" + struct.pack("<q", 1) + b"\x11" + struct.pack("<q", 2) + b"\x1a\x04boot"
+    return [lines, b"a\n" * 20, frame(b"abc") + frame(b"d" * 100), frame(b"abc") + frame(b"abc")[:5],
+            frame(event) + frame(event + b"\x22\x00"), frame(event)[:-1] + b"x"]  # fmt: skip
+
+
+WORDS = {
+    "ranktable": r'''
+        "status" "completed" "initializing" "version" "1.0" "1.2" "server_count" "server_list" "server_id" "device" "device_id" "device_ip" "rank_id"
+        "host_ip" "host_nic_ip" "super_device_id" "super_pod_list" "super_pod_id" "group_count" "group_list" "group_name" "device_count" "device_num"
+        "server_num" "instance_count" "instance_list" "pod_name" "devices" "deploy_mode" "lab" "para_plane_nic_location" "device_port"
+        "backup_device_ip"
+    ''',
+    "probe": r'''
+        "== npu-smi info" "== npu-smi info -m" "== npu-smi info -l" "== hccn_tool -i 0 -ip -g" "=> status 1" "| NPU   Name" "Phy-ID" "Bus-Id"
+        "HBM-Usage(MB)" "No running processes found in NPU" "NPU ID" "Chip Count" "Total Count" "ipaddr:" "link status: UP" "address_0="
+        "[GPU is lost]" "index, uuid, name"
+    ''',
+    "log": r'''
+        "elapsed time per iteration (ms):" "lm loss:" "iteration" "Epoch:[" "loss:" "ERROR" "Traceback (most recent call last)" "RuntimeError:"
+        "EI0006:" "ERR01100" "[rank0]: " "nan" "inf"
+    ''',
+    "checkpoint": r'''
+        "PK\x05\x06" "PK\x06\x06" "PK\x06\x07" "PK\x01\x02" "__metadata__" "dtype" "data_offsets" "shape" "epoch_num" "step_num" "global_step"
+        "loss_scale" "crc_num" "Int32" "Int64"
+    ''',
+}
+
+
+def dictionary(target):
+    if target == "spec":
+        with open(os.path.join(ROOT, "common/spec/key_table.cc"), encoding="utf-8") as file:
+            keys = set(re.findall(r'^\s*\{"([a-z_.]+)",', file.read(), re.M))
+        words = {part for key in keys for part in (key, key.split(".")[-1] + ": ")} | {"#set ", "#env ", "${", "<<: ", "- "}
+        return "".join(f'"{word}"\n' for word in sorted(words))
+    return "".join(word + "\n" for word in re.findall(r'"(?:[^"\\]|\\.)*"', WORDS.get(target, "")))
+
+
+def write(target, folder):
+    os.makedirs(folder, exist_ok=True)
+    for seed in {"checkpoint": checkpoint, "frames": frames, "log": log, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
+        with open(os.path.join(folder, hashlib.sha1(seed).hexdigest()), "wb") as file:
+            file.write(seed)

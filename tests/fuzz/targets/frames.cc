@@ -1,0 +1,112 @@
+// Append files of run directories: bytes -> frames -> records, read at once and in small reads, torn at any byte, damaged at any byte.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/io/frames.h"
+#include "common/rundir/event_log.h"
+#include "tests/fuzz/target.h"
+
+namespace muster::fuzz {
+namespace {
+
+using namespace muster::io;
+
+constexpr std::size_t kPayloadsMost = 64;
+
+// A file in memory that frames can be read from by its path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (written <= 0) broken("a file in memory cannot be written");
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  [[nodiscard]] std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+
+ private:
+  UniqueFd fd_;
+};
+
+std::string encoded(const Decoded& decoded) {
+  std::string bytes;
+  for (const std::string_view payload : decoded.payloads) bytes += encode_frame(payload);
+  return bytes;
+}
+
+void look_at_bytes(std::string_view bytes) {
+  const Decoded decoded = decode_frames(bytes);
+  require(decoded.used <= bytes.size() && encoded(decoded) == bytes.substr(0, decoded.used), "frames are what was written");
+  require((decoded.tail == Tail::Clean) == (decoded.used == bytes.size()), "a clean tail is none");
+}
+
+// Read by path, a few bytes at a time: the same frames and the same word about the tail.
+void look_at_file(std::string_view bytes, std::size_t most) {
+  const MemoryFile file(bytes);
+  const Decoded decoded = decode_frames(bytes);
+  std::vector<std::string> frames;
+  std::uint64_t next = 0;
+  for (bool more = true; more;) {
+    const auto read = read_frames(file.path(), next, most);
+    require(read.has_value(), "a file in memory can be read");
+    frames.insert(frames.end(), read->frames.begin(), read->frames.end());
+    require(!read->more || read->next > next, "every read gets on");
+    next = read->next;
+    more = read->more;
+    if (!more) require(read->tail == decoded.tail, "small reads say the same of the tail");
+  }
+  require(next == decoded.used && std::ranges::equal(frames, decoded.payloads), "small reads give the same frames");
+
+  rundir::EventReader events(file.path());
+  require(events.read().has_value() && events.offset() <= decoded.used, "events are read, or damage is told");
+  rundir::MarkReader marks(file.path());
+  require(marks.read().has_value() && marks.offset() <= decoded.used, "marks are read, or damage is told");
+}
+
+// The input as payloads, one a line: sound frames, which bytes by chance never are. Then torn and damaged where the input says.
+void look_at_payloads(std::string_view input) {
+  std::string bytes;
+  std::vector<std::string_view> payloads;
+  for (std::string_view rest = input; !rest.empty() && payloads.size() < kPayloadsMost;) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    if (end > 0) {
+      payloads.push_back(rest.substr(0, end));
+      bytes += encode_frame(payloads.back());
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (payloads.empty()) return;
+  const Decoded whole = decode_frames(bytes);
+  require(whole.tail == Tail::Clean && std::ranges::equal(whole.payloads, payloads), "what is written is read");
+
+  std::size_t number = 0;
+  for (const char c : input.substr(0, 4)) number = number << 8 | static_cast<unsigned char>(c);
+  const std::size_t at = number % bytes.size();
+  const Decoded torn = decode_frames(std::string_view(bytes).substr(0, at));
+  require(torn.tail != Tail::Damaged, "a torn file is not damaged");
+  require(std::ranges::equal(torn.payloads, std::span(payloads).first(torn.payloads.size())), "a torn file has the frames before");
+
+  std::string damaged = bytes;
+  damaged[at] = static_cast<char>(damaged[at] ^ (1 << (number % 8)));
+  const Decoded rest = decode_frames(damaged);
+  require(rest.used <= at && rest.tail != Tail::Clean, "a flipped bit is noticed");
+  require(std::ranges::equal(rest.payloads, std::span(payloads).first(rest.payloads.size())), "frames before the damage stand");
+  look_at_file(damaged, 1 + number % 64);
+}
+
+}  // namespace
+
+void frames(std::string_view input) {
+  look_at_bytes(input);
+  look_at_file(input, input.empty() ? 1 : 1 + static_cast<unsigned char>(input.back()) % 64);
+  look_at_payloads(input);
+}
+
+}  // namespace muster::fuzz
