@@ -116,6 +116,7 @@ void limits(World& world, const Command& command) {
   if (command.has("start_timeout")) limits.start_timeout = duration_of(command.option("start_timeout"));
   if (command.has("start_pause")) limits.start_pause = duration_of(command.option("start_pause"));
   if (command.has("archive_after")) limits.archive_after = duration_of(command.option("archive_after"));
+  if (command.has("tombstones_max")) limits.tombstones_max = number_of(command.option("tombstones_max"));
   if (command.has("tombstone_keep")) limits.tombstone_keep = duration_of(command.option("tombstone_keep"));
   if (command.has("queued_jobs_max")) limits.queued_jobs_max = number_of(command.option("queued_jobs_max"));
   if (command.has("port_first")) limits.port_first = static_cast<std::uint16_t>(number_of(command.option("port_first")));
@@ -195,7 +196,20 @@ void exited(World& world, const Command& command) {
   exit.set_lost(command.said("lost"));
   exit.set_success_seen(command.said("success"));
   exit.set_evidence(command.option("evidence"));
+  if (command.said("cause")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CAUSE);
+  if (command.said("consequence")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CONSEQUENCE);
   report(world, node_of_rank(attempt, exit.rank()), std::move(fact));
+}
+
+// A process of the attempt that is no rank ended badly.
+void companion(World& world, const Command& command) {
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command), duration_of(command.option("at", "0s")));
+  v1::CompanionExited& exit = *fact.mutable_companion_exited();
+  exit.set_name(command.option("name", "scheduler"));
+  exit.set_signal(static_cast<std::int32_t>(number_of(command.option("signal", "0"))));
+  exit.set_code(exit.signal() != 0 ? -1 : static_cast<std::int32_t>(number_of(command.option("code", "0"))));
+  exit.set_evidence(command.option("evidence"));
+  report(world, command.word(1), std::move(fact));
 }
 
 void done(World& world, const Command& command) {
@@ -302,6 +316,21 @@ void back(World& world, const Command& command) {
   world.hello(command.word(0));
 }
 
+// The node says of a run that no journal names that nothing of it is left.
+void unknown_swept(World& world, const Command& command) {
+  const std::string& run = command.word(1);
+  v1::Fact fact;
+  fact.set_job_id(run.substr(0, run.find('.')));
+  fact.set_attempt(number_of(run.substr(run.find('.') + 1)));
+  fact.mutable_swept()->set_reason("worker died");
+  const core::SweptHeard heard{.node = NodeName(command.word(0)),
+                               .connection = world.agents.at(command.word(0)).connection,
+                               .job = JobId(fact.job_id()),
+                               .attempt = AttemptNo(fact.attempt())};
+  report(world, command.word(0), std::move(fact));
+  world.see(heard);
+}
+
 void why(World& world, const Command& command) {
   for (const std::string& line : core::explain(world.ledger(), world.presence(), job_named(world, command.word(0)), world.now(), world.limits))
     world.say("  " + line);
@@ -325,6 +354,7 @@ constexpr Verb kVerbs[] = {
     {"started", started},
     {"start-failed", start_failed},
     {"exited", exited},
+    {"companion", companion},
     {"done", done},
     {"swept", swept},
     {"first-step", first_step},
@@ -333,10 +363,11 @@ constexpr Verb kVerbs[] = {
     {"silent", [](World& world, const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
     {"disconnect", [](World& world, const Command& command) { world.hang_up(command.word(0)); }},
     {"back", back},
+    {"unknown-swept", unknown_swept},
     {"declare-dead",
      [](World& world, const Command& command) { world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)), .reason = command.option("reason")}); }},
     {"advance", [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},
-    {"restart", [](World& world, const Command&) { world.restart(); }},
+    {"restart", [](World& world, const Command& command) { world.restart(number_of(command.option("lost", "0"))); }},
     {"batch", [](World& world, const Command&) { world.begin_batch(); }},
     {"end-batch", [](World& world, const Command&) { world.end_batch(); }},
     {"why", why},

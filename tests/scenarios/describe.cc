@@ -46,6 +46,7 @@ class Describer {
     return head(event) + fmt::format("{} failed to start ({}): {}", event.node.str(), core::to_string(event.why), event.text);
   }
   std::string operator()(const core::RankExited& event) const { return head(event) + core::exit_text(event); }
+  std::string operator()(const core::CompanionExited& event) const { return head(event) + core::exit_text(event); }
   std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }
   std::string operator()(const core::CheckpointCompleted& event) const {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "controller/core/dump.h"
+#include "controller/core/lost_end.h"
+#include "controller/journal/live_rows.h"
 #include "tests/scenarios/describe.h"
 
 namespace muster::scenarios {
@@ -17,25 +19,21 @@ constexpr Duration kPulse = std::chrono::seconds(1);
 constexpr BootTime kStart{std::chrono::hours(1)};
 constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
 
-// What a journal hands out after it has moved archived jobs away: of those their last word, of nodes the first and the last registration.
+// What a journal hands out after it has moved archived jobs away, and whatever says nothing any more.
 core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Event>>& journal) {
-  std::set<JobId> archived, dropped;
-  std::map<NodeName, JournalIndex> first, last;
+  journal::LiveRows live;
+  std::set<JournalIndex> gone;
   for (const auto& [index, event] : journal) {
-    if (const auto* body = std::get_if<core::JobArchived>(&event.body)) archived.insert(body->job);
-    if (const auto* body = std::get_if<core::TombstoneDropped>(&event.body)) dropped.insert(body->job);
-    if (const auto* body = std::get_if<core::NodeRegistered>(&event.body)) {
-      first.try_emplace(body->node, index);
-      last[body->node] = index;
-    }
+    live.add(index, event);
+    const auto* archived = std::get_if<core::JobArchived>(&event.body);
+    if (archived == nullptr) continue;
+    gone.insert(live.of_job(archived->job).begin(), live.of_job(archived->job).end());
+    live.moved(archived->job);
   }
+  for (const JournalIndex index : live.superseded()) gone.insert(index);
   core::Ledger ledger;
   for (const auto& [index, event] : journal) {
-    const JobId job = job_of(event.body);
-    if (dropped.contains(job)) continue;
-    if (archived.contains(job) && !std::holds_alternative<core::JobArchived>(event.body)) continue;
-    if (const auto* body = std::get_if<core::NodeRegistered>(&event.body); body != nullptr && index != first[body->node] && index != last[body->node]) continue;
-    core::apply(ledger, index, event);
+    if (!gone.contains(index)) core::apply(ledger, index, event);
   }
   return ledger;
 }
@@ -184,15 +182,16 @@ void World::hang_up(const std::string& node) {
   agent.pulsing = false;
 }
 
-void World::restart() {
+void World::restart(std::size_t lost) {
+  journal_.resize(journal_.size() - std::min(lost, journal_.size()));
   core::Ledger again;
   for (const auto& [index, event] : journal_) core::apply(again, index, event);
   const bool equal = core::dump(again) == core::dump(ledger_);
-  say(fmt::format("  replayed {} events: {} ledger", journal_.size(), equal ? "the same" : "ANOTHER"));
+  say(fmt::format("  replayed {} events: {} ledger", journal_.size(), equal ? "the same" : lost > 0 ? "an older" : "ANOTHER"));
   ledger_ = std::move(again);
   presence_ = core::Presence{};
   presence_.listening_since = now_.boot;
-  accept({.events = {core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ledger_.cluster, .version = "test"}}});
+  accept({.events = {core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ledger_.cluster, .version = "test"}}});
   settle();
   for (auto& [name, agent] : agents) {
     if (agent.pulsing) hello(name);

@@ -28,8 +28,9 @@ class World {
   void see(const core::Observation& observation);
   // Moves the clock over every wake-up and every second's pulses on the way.
   void advance(Duration by);
-  // The controller dies and starts again: replay, as the journal would hand it out; then every agent that was connected is back.
-  void restart();
+  // The controller dies and starts again: replay, as the journal would hand it out, but for its last `lost` rows, whose loss is accepted; then every agent
+  // that was connected is back.
+  void restart(std::size_t lost);
   void hello(const std::string& node);
   void hang_up(const std::string& node);
   // What is put and seen between the two comes in one batch: nothing is proposed before its end.

@@ -18,6 +18,7 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
     case v1::Fact::kExited: return key(fact.job_id(), fact.attempt(), node.str(), "exited", std::to_string(fact.exited().rank()));
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
     case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");  // once an attempt, whoever says it
+    case v1::Fact::kCompanionExited: return key(fact.job_id(), fact.attempt(), node.str(), "companion-exited", fact.companion_exited().name());
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};
@@ -30,6 +31,7 @@ std::string natural_key(const core::EventBody& body) {
     return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
   if (const auto* it = std::get_if<core::NodeSwept>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
   if (const auto* it = std::get_if<core::FirstStep>(&body)) return key(it->job.str(), it->attempt.value, "", "first-step");
+  if (const auto* it = std::get_if<core::CompanionExited>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "companion-exited", it->name);
   return {};
 }
 
@@ -57,13 +59,34 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
       DurableAttempt& attempt = durable[it->job].attempts[it->attempt];
       attempt.nodes = it->nodes;
       attempt.placed_at = now;
+      once_placed.insert({it->job, it->attempt});
     }
-    if (const auto* it = std::get_if<core::AttemptBroke>(&event.body)) durable[it->job].attempts[it->attempt].broke = true;
+    if (const auto* it = std::get_if<core::AttemptBroke>(&event.body)) {
+      durable[it->job].attempts[it->attempt].broke = true;
+      once_broken.insert({it->job, it->attempt});
+    }
     if (const auto* it = std::get_if<core::AttemptEnded>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
     if (const auto* it = std::get_if<core::AttemptCompleted>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
     if (const auto* it = std::get_if<core::JobEnded>(&event.body)) durable[it->job].outcome = it->outcome;
     if (const auto* it = std::get_if<core::JobArchived>(&event.body)) durable[it->job].archived = true;
   }
+}
+
+void Book::forget_all_but(const std::vector<core::Event>& left) {
+  std::map<JobId, DurableJob> before;
+  durable.swap(before);
+  const auto is_archived = [&](const JobId& id) { return before.contains(id) && before.at(id).archived; };
+  std::erase_if(facts, [&](const std::string& key) { return !is_archived(JobId(key.substr(0, key.find('.')))); });
+  for (const core::Event& event : left) take({event}, 0);
+  for (auto& [id, job] : before) {
+    if (job.archived) durable[id] = std::move(job);
+  }
+  for (auto& [id, job] : durable) {
+    if (job.archived) continue;
+    for (auto& [number, attempt] : job.attempts) attempt.placed_at = before.at(id).attempts.at(number).placed_at;
+  }
+  std::erase_if(acked, [&](const std::string& key) { return !facts.contains(key); });
+  std::erase_if(replied, [&](const auto& entry) { return !durable.contains(entry.second); });
 }
 
 }  // namespace muster::sim

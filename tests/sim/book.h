@@ -47,10 +47,14 @@ struct Book {
   std::set<std::string> facts;  // natural keys, durable
   std::set<std::string> acked;  // natural keys that an agent was acknowledged
 
+  std::set<agent::RunKey> once_placed, once_broken;  // durably, also in a journal's end that was lost since
+
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
   // The youngest attempt of this job that has exec'd a rank; 0: none.
   [[nodiscard]] AttemptNo newest_execd(const JobId& job) const;
   void take(const std::vector<core::Event>& events, Time now);
+  // The journal's end was lost: what is durable is what `left` says, and what was archived.
+  void forget_all_but(const std::vector<core::Event>& left);
 };
 
 // "job.attempt node kind rank", of a fact as it travels and of the event that it becomes. Empty: not a fact.

@@ -68,6 +68,8 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
     ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
     return;  // asked again later: nodes come
   }
+  // On its way while the journal's end was lost: the client will find that the job is not there.
+  if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job)) return;
   request.job = decision.job;
 }
 
@@ -78,6 +80,20 @@ void ClientModel::cancel(const std::string& name) {
   if (!request.job) return;
   world_.watch.cancel_asked(*request.job);
   send(core::CancelJob{.job = *request.job, .reason = "because"}, nullptr, [this, name](const core::Decision&) { requests_.at(name).cancel_answered = true; });
+}
+
+void ClientModel::journal_end_lost() {
+  const Book& book = world_.watch.book();
+  for (auto& [name, request] : requests_) {
+    if (request.cancelling && request.cancel_answered) {
+      request.cancel_answered = false;
+      world_.timeline.after(2 * kSecond, [this, name = name] { cancel(name); });
+    }
+    if (!request.job || book.durable.contains(*request.job)) continue;
+    request.job.reset();
+    request.tries = 0;
+    world_.timeline.after(kSecond, [this, name = name] { submit(name); });
+  }
 }
 
 void ClientModel::declare_dead(const NodeName& node) {

@@ -20,6 +20,8 @@ class ClientModel {
   explicit ClientModel(World& world) : world_(world) {}
   void begin();
   void declare_dead(const NodeName& node);
+  // Of what the journal does not have any more they are told, and ask for it again.
+  void journal_end_lost();
   // Jobs that want more nodes than there are left would wait for ever, and rightly so.
   void cancel_wider_than(std::uint32_t nodes);
   // Every submission was answered, and every job that came of one has durably ended.

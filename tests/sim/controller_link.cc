@@ -108,6 +108,10 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
       if (part != nullptr) fact.mutable_exited()->set_rank(part->placed.first_rank.value);
     }
     const core::Decision decision = take(core::ReportFact{.node = node, .instance = speaker->second, .fact = fact});
+    if (fact.has_swept()) {
+      core::observe(presence_, ledger_,
+                    core::SweptHeard{.node = node, .connection = link->id, .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())}, clocks());
+    }
     if (decision.events.empty()) ++world_.coverage.seen["facts known or without meaning"];
     if (decision.events.empty() && world_.mutant == Mutant::DoubleFacts && fact.has_exited() && job != ledger_.jobs.end()) {
       if (const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(fact.attempt())); attempt != nullptr && attempt->part(node) != nullptr) {

@@ -4,6 +4,7 @@
 
 #include "common/base/assert.h"
 #include "controller/core/dump.h"
+#include "controller/core/lost_end.h"
 #include "controller/journal/codec.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/event_text.h"
@@ -42,7 +43,7 @@ void ControllerModel::launch() {
   replay();
   batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
-  accept(core::ControllerStarted{.epoch = Epoch(ledger_.epoch.value + 1), .cluster = ClusterId("sim"), .version = "0.1.0"});
+  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, journal_.lost()), .cluster = ClusterId("sim"), .version = "0.1.0"});
   release_.emplace_back([this] {
     listening_ = true;
     presence_.listening_since = clocks().boot;
@@ -83,6 +84,13 @@ void ControllerModel::crash() {
   if (world_.mutant == Mutant::LoseSyncedTail) journal_.lose_last_batch();
   for (auto& [node, session] : sessions_) world_.network.closed_by_controller(session.link);
   sessions_.clear();
+}
+
+bool ControllerModel::lose_journal_end(std::size_t rows) {
+  if (!journal_.lose_end(rows)) return false;
+  world_.say([&] { return fmt::format("the journal's end is lost behind row {}", journal_.rows().back().index.value); });
+  world_.watch.journal_end_lost(journal_.rows());
+  return true;
 }
 
 void ControllerModel::die(CrashPoint where) {
@@ -149,6 +157,10 @@ core::Decision ControllerModel::take(const core::Input& input) {
 }
 
 void ControllerModel::accept(core::EventBody body) {
+  if (auto* placed = std::get_if<core::AttemptPlaced>(&body); placed != nullptr && world_.mutant == Mutant::ReuseNumbers) {
+    const core::AttemptRecord* last = ledger_.jobs.at(placed->job).current();
+    placed->attempt = AttemptNo(last == nullptr ? 1 : last->number.value + 1);
+  }
   core::Event event{.at = batch_at_, .body = std::move(body)};
   const JournalIndex index(journal_.last().value + batch_.size() + 1);
   world_.say([&] { return fmt::format("  [{}] {}", index.value, text_of(event.body)); });
@@ -160,6 +172,9 @@ void ControllerModel::accept(core::EventBody body) {
 
 void ControllerModel::fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const {
   core::apply(ledger, index, event);
+  if (world_.mutant == Mutant::LossMeansNothing) {
+    for (auto& [id, job] : ledger.jobs) job.attempts_lost = 0;
+  }
   if (world_.mutant != Mutant::ForgetHolders) return;
   const auto* ended = std::get_if<AttemptEnded>(&event.body);
   if (ended == nullptr) return;

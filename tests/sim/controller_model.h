@@ -29,6 +29,8 @@ class ControllerModel : public Actor {
   void crash_in_batch(CrashPoint where) { crash_point_ = where; }
   void slow_disk_until(Time until) { slow_until_ = until; }
   void jump_wall_clock(Time by) { wall_offset_ += by; }
+  // While it is dead: somebody puts an older copy of the journal back, and the next start accepts the loss. False: the journal has no end to lose.
+  bool lose_journal_end(std::size_t rows);
   [[nodiscard]] bool listening() const { return alive() && listening_; }
   [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }  // ahead of what is durable by at most one batch
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }

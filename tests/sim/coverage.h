@@ -36,6 +36,7 @@ enum class Fault {
   ClockJump,
   DiskFull,  // a start was refused for it
   TwinMachine,
+  JournalEndLost,
 };
 struct FaultRow {
   Fault fault;
@@ -66,6 +67,7 @@ inline constexpr std::array kFaults = {
     FaultRow{Fault::ClockJump, "wall clock jumped"},
     FaultRow{Fault::DiskFull, "start refused by a full disk"},
     FaultRow{Fault::TwinMachine, "another machine of the same name"},
+    FaultRow{Fault::JournalEndLost, "journal's end lost, and accepted"},
 };
 
 struct Coverage {

@@ -1,10 +1,9 @@
 #include "tests/sim/disk_journal.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "controller/journal/codec.h"
+#include "controller/journal/live_rows.h"
 
 namespace muster::sim {
 
@@ -12,7 +11,10 @@ void DiskJournal::commit() {
   if (in_flight_.empty()) return;
   last_batch_ = in_flight_.size();
   last_ = in_flight_.back().index;
-  for (journal::Row& row : in_flight_) rows_.push_back(std::move(row));
+  for (journal::Row& row : in_flight_) {
+    if (std::holds_alternative<core::ControllerStarted>(row.event.body)) end_lost_ = false;
+    rows_.push_back(std::move(row));
+  }
   in_flight_.clear();
 }
 
@@ -20,6 +22,27 @@ void DiskJournal::lose_last_batch() {
   rows_.resize(rows_.size() - std::min(last_batch_, rows_.size()));
   last_ = rows_.empty() ? JournalIndex(0) : rows_.back().index;
   last_batch_ = 0;
+}
+
+bool DiskJournal::lose_end(std::size_t most) {
+  const std::size_t before = rows_.size();
+  while (most-- > 0 && rows_.size() > 1) {
+    const core::EventBody& body = rows_.back().event.body;
+    const bool stays = std::holds_alternative<core::NodeRegistered>(body) || std::holds_alternative<core::JobArchived>(body) ||
+                       std::holds_alternative<core::TombstoneDropped>(body);
+    if (stays) break;
+    rows_.pop_back();
+  }
+  last_batch_ = 0;
+  end_lost_ = end_lost_ || rows_.size() < before;
+  return rows_.size() < before;
+}
+
+std::uint64_t DiskJournal::lost() const {
+  if (!end_lost_) return 0;
+  const auto start = std::ranges::find_if(rows_.rbegin(), rows_.rend(),
+                                          [](const journal::Row& row) { return std::holds_alternative<core::ControllerStarted>(row.event.body); });
+  return last_.value - (start == rows_.rend() ? 0 : start->index.value);
 }
 
 void DiskJournal::archive(const JobId& job) {
@@ -31,25 +54,10 @@ void DiskJournal::archive(const JobId& job) {
 }
 
 void DiskJournal::prune() {
-  std::set<JobId> dropped;
-  std::map<NodeName, std::vector<std::size_t>> registered;
-  std::vector<std::size_t> started;
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const core::EventBody& body = rows_[i].event.body;
-    if (const auto* gone = std::get_if<core::TombstoneDropped>(&body)) dropped.insert(gone->job);
-    if (const auto* node = std::get_if<core::NodeRegistered>(&body)) registered[node->node].push_back(i);
-    if (std::holds_alternative<core::ControllerStarted>(body)) started.push_back(i);
-  }
-  std::set<JournalIndex> gone;
-  const auto keep_ends = [&](const std::vector<std::size_t>& of) {
-    for (std::size_t i = 1; i + 1 < of.size(); ++i) gone.insert(rows_[of[i]].index);
-  };
-  keep_ends(started);
-  for (const auto& [node, of] : registered) keep_ends(of);
-  std::erase_if(rows_, [&](const journal::Row& row) {
-    const JobId* about = journal::job_of(row.event);
-    return gone.contains(row.index) || (about != nullptr && dropped.contains(*about));
-  });
+  journal::LiveRows live;
+  for (const journal::Row& row : rows_) live.add(row.index, row.event);
+  const std::vector<JournalIndex> gone = live.superseded();
+  std::erase_if(rows_, [&](const journal::Row& row) { return std::ranges::binary_search(gone, row.index); });
   last_batch_ = 0;
 }
 

@@ -1,5 +1,5 @@
 // The controller's journal as a disk keeps it: rows that are durable, and a batch that is on its way and all there or not at all after a crash. Prunes
-// as the real one does: of an archived job only JobArchived stays; of each node's registrations, and of the controller's starts, the first and the last.
+// as the real one does: of an archived job only JobArchived stays, and what the real one's LiveRows calls superseded goes.
 #pragma once
 
 #include <vector>
@@ -14,6 +14,11 @@ class DiskJournal {
   void commit();
   void drop() { in_flight_.clear(); }
   void lose_last_batch();  // a mutant's disk
+  // An older copy is put back: up to `most` rows of the end are gone, also out of the middle of a batch. Not what makes a node known, nor an archived
+  // job's last row, behind which its others were moved away. False: there is nothing that may go.
+  bool lose_end(std::size_t most);
+  // Indexes that an accepted loss gave up since the last start that is left: they are never given out again.
+  [[nodiscard]] std::uint64_t lost() const;
   void archive(const JobId& job);
   void prune();
   [[nodiscard]] JournalIndex last() const { return last_; }
@@ -24,6 +29,7 @@ class DiskJournal {
   std::vector<journal::Row> rows_, in_flight_;
   std::size_t last_batch_ = 0;
   JournalIndex last_;
+  bool end_lost_ = false;  // since the last start that is left
 };
 
 }  // namespace muster::sim

@@ -35,6 +35,9 @@ struct Text {
     return fmt::format("exited: {} on {}: rank {} code {} signal {}{}{}", run(event), event.node.str(), event.rank.value, event.code, event.signal,
                        event.lost ? " lost" : "", event.stop_requested ? " (stopped)" : "");
   }
+  std::string operator()(const core::CompanionExited& event) const {
+    return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event), event.node.str(), event.name, event.code, event.signal);
+  }
   std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }
   std::string operator()(const core::CheckpointCompleted& event) const { return fmt::format("checkpoint: {} step {}", run(event), event.step); }

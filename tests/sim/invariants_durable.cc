@@ -33,6 +33,8 @@ class DurableBeforeVisible : public Invariant {
       const auto job = book.durable.find(JobId(order.job_id()));
       const bool known = job != book.durable.end() && job->second.attempts.contains(AttemptNo(order.attempt()));
       const agent::RunKey run{JobId(order.job_id()), AttemptNo(order.attempt())};
+      // Of an archived job's attempt that the journal had lost before, its directory may go.
+      if (!known && order.has_forget() && book.once_placed.contains(run)) continue;
       if (!known) return broken(fmt::format("{} was given an order for {}, whose placement is not durable", node.str(), describe(run)));
       if (order.has_stop() && !book.is_broken(run)) return broken(fmt::format("{} was told to stop {}, whose break is not durable", node.str(), describe(run)));
       if (order.has_run() && book.is_broken(run)) return broken(fmt::format("{} was told to run {}, which is broken", node.str(), describe(run)));

@@ -41,11 +41,12 @@ class NoCheckpointAfterNext : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "no-checkpoint-after-next-exec"; }
-  void accepted(const core::Event& event, const core::Ledger&) override {
+  void accepted(const core::Event& event, const core::Ledger& before) override {
     const auto* checkpoint = std::get_if<core::CheckpointCompleted>(&event.body);
     if (checkpoint == nullptr) return;
     const AttemptNo newest = world_.watch.book().newest_execd(checkpoint->job);
-    if (newest > checkpoint->attempt) {
+    // Not of one that the journal has lost: what its attempt before had saved is told again.
+    if (newest > checkpoint->attempt && before.jobs.at(checkpoint->job).attempt(newest) != nullptr) {
       broken(fmt::format("step {} of attempt {} of {} was accepted after attempt {} had exec'd", checkpoint->step, checkpoint->attempt.value,
                          checkpoint->job.str(), newest.value));
     }
@@ -91,6 +92,18 @@ class StartOnce : public Invariant {
   }
 };
 
+// A number is given once for ever: directories, logs and what was saved are found by it, also those of an attempt that the journal has lost.
+class NumberOnce : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "number-never-given-twice"; }
+  void accepted(const core::Event& event, const core::Ledger&) override {
+    const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
+    if (placed == nullptr || !world_.watch.book().once_placed.contains({placed->job, placed->attempt})) return;
+    broken(fmt::format("{} was placed once before", describe(agent::RunKey{placed->job, placed->attempt})));
+  }
+};
+
 class RanksDense : public Invariant {
  public:
   using Invariant::Invariant;
@@ -122,10 +135,10 @@ class StopIsExplicit : public Invariant {
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "stop-is-explicit"; }
   void stopping(const Machine& machine, const agent::RunKey& run) override {
-    if (!world_.watch.book().is_broken(run)) broken(fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
+    if (!was_broken(run)) broken(fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
   }
   void sweeping(const Machine& machine, const agent::RunKey& run) override {
-    if (world_.watch.book().is_broken(run)) return;
+    if (was_broken(run)) return;
     // Every rank has ended; what the worker still sweeps, an agent whose state directory was wiped may sweep as well.
     const auto truth = world_.watch.book().attempts.find(run);
     if (truth != world_.watch.book().attempts.end() && truth->second.first_exec && truth->second.deaths.size() == truth->second.execd.size()) return;
@@ -133,6 +146,10 @@ class StopIsExplicit : public Invariant {
     const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) { return machine.processes().at(pid).kind == Process::Kind::Worker; });
     if (minded) broken(fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
   }
+
+ private:
+  // What an agent was told before the journal lost its end, it does.
+  [[nodiscard]] bool was_broken(const agent::RunKey& run) const { return world_.watch.book().is_broken(run) || world_.watch.book().once_broken.contains(run); }
 };
 
 // The controller's half of the same promise: an attempt is broken only for something that truly happened.
@@ -146,7 +163,7 @@ class BrokenForACause : public Invariant {
     const core::JobRecord& job = before.jobs.at(broke->job);
     const Book& book = world_.watch.book();
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
-    if (job.cancel_requested) return;
+    if (job.cancel_requested || job.attempts_lost > 0) return;
     if (job.phase == core::JobPhase::Completing && !plan.success_shown) return;
     const auto truth = book.attempts.find({broke->job, broke->attempt});
     if (truth != book.attempts.end() && truth->second.harmed) return;
@@ -200,6 +217,7 @@ std::vector<std::unique_ptr<Invariant>> fence_invariants(World& world) {
   all.push_back(std::make_unique<NoStepAfterNext>(world));
   all.push_back(std::make_unique<NoCheckpointAfterNext>(world));
   all.push_back(std::make_unique<OneCurrentAttempt>(world));
+  all.push_back(std::make_unique<NumberOnce>(world));
   all.push_back(std::make_unique<RanksDense>(world));
   all.push_back(std::make_unique<StopIsExplicit>(world));
   all.push_back(std::make_unique<BrokenForACause>(world));

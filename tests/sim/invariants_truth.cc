@@ -88,9 +88,8 @@ class CheckpointsAreTrue : public Invariant {
     ++world_.coverage.seen["checkpoint set aside"];
     const auto counts = std::ranges::count_if(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
     if (counts < 2) return broken(fmt::format("{} has {} checkpoints that count, and one is set aside", aside.job.str(), counts));
-    for (std::uint32_t back = 0; back < 2; ++back) {
-      const AttemptNo number(job.current()->number.value - back);
-      const core::AttemptRecord* attempt = job.attempt(number);
+    for (const core::AttemptRecord* attempt : {job.current(), job.before(*job.current())}) {
+      const AttemptNo number = attempt == nullptr ? AttemptNo() : attempt->number;
       if (attempt == nullptr || !attempt->resume || attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
         return broken(fmt::format("step {} of {} is set aside, but attempt {} did not go on from it", aside.step, aside.job.str(), number.value));
       const auto truth = world_.watch.book().attempts.find({aside.job, number});

@@ -36,6 +36,8 @@ enum class Mutant {
   RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
   FrozenWorkerLives,   // a worker that does not stop its ranks is left to itself
   WaitForAllLogs,      // logs that can never come are waited for all the same
+  LossMeansNothing,    // after an accepted loss of the journal's end jobs go on as if it were whole
+  ReuseNumbers,        // the next attempt gets a number that a lost one may have had
 };
 
 struct MutantRow {
@@ -70,6 +72,9 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::RefuseWithoutClaim, "refuse-without-claim", "swept-is-true"},
     MutantRow{Mutant::FrozenWorkerLives, "frozen-worker-lives", "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::WaitForAllLogs, "wait-for-all-logs", "everything-closes"},
+    MutantRow{Mutant::LossMeansNothing, "loss-means-nothing",
+              "start-once device-exclusive no-step-after-next-exec one-current-attempt number-never-given-twice"},
+    MutantRow{Mutant::ReuseNumbers, "reuse-numbers", "start-once number-never-given-twice"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -85,6 +85,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   scenario.fault_gap = rng.between(800, 6'000) * kMillisecond;
   scenario.archive_after = rng.one_in(3) ? rng.between(0, 20) * kSecond : 10 * kMinute;
   scenario.slow_network = rng.one_in(5);
+  scenario.loses_journal_ends = rng.one_in(4);
   for (std::uint32_t number = 1; number <= jobs; ++number) scenario.jobs.push_back(make_plan(scenario, number, rng));
   return scenario;
 }

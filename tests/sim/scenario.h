@@ -51,6 +51,8 @@ struct Scenario {
   Time fault_gap = 4 * kSecond;  // mean time between faults
   Time archive_after = 10 * kMinute;
   bool slow_network = false;
+  // An older journal is put back now and then, and its loss accepted. Not in every history: what was lost then, no invariant can hold on to.
+  bool loses_journal_ends = false;
 
   [[nodiscard]] const JobPlan& plan(const std::string& name) const;
 };

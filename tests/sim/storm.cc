@@ -26,6 +26,8 @@ void Storm::next() {
   });
 }
 
+// A node that has lost its state directory as well, or a machine that says nothing of the other one's runs, hides what the journal lost: nobody can fence
+// what nobody knows. One of the two is enough for a history.
 void Storm::strike() {
   Rng& rng = world_.rng;
   Machine& machine = *rng.pick(world_.machines);
@@ -60,9 +62,9 @@ void Storm::strike() {
     case 26:
     case 27: return reboot(machine);
     case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
-    case 29: return wipe(machine);
+    case 29: return world_.scenario.loses_journal_ends ? reboot(machine) : wipe(machine);
     case 30: return fill_disk(machine);
-    case 31: return twin(machine.name());
+    case 31: return world_.scenario.loses_journal_ends ? agent_crash(machine) : twin(machine.name());
     case 32:
     case 33: return freeze_worker(machine);
     default: return clock_jump(machine);
@@ -104,11 +106,39 @@ void Storm::controller_crash() {
     case 0:
       world_.coverage.hit(Fault::ControllerCrashIdle);
       controller_died();
-      return world_.controller.crash();
+      world_.controller.crash();
+      return journal_end_may_go();
     case 1: return world_.controller.crash_in_batch(CrashPoint::BeforeSync);
     case 2: return world_.controller.crash_in_batch(CrashPoint::InSync);
     default: return world_.controller.crash_in_batch(CrashPoint::AfterSync);
   }
+}
+
+void Storm::journal_end_may_go() {
+  if (!world_.scenario.loses_journal_ends || !world_.rng.percent(70)) return;
+  if (!world_.controller.lose_journal_end(static_cast<std::size_t>(world_.rng.between(1, world_.rng.one_in(2) ? 60 : 12)))) return;
+  world_.coverage.hit(Fault::JournalEndLost);
+  world_.client.journal_end_lost();
+}
+
+// What the operator is told to do about runs that a lost journal's end leaves behind: end their workers. Nothing else would.
+void Storm::end_unknown_runs() {
+  const core::Ledger& ledger = world_.controller.ledger();
+  for (const auto& machine : world_.machines) {
+    std::vector<std::uint64_t> victims;
+    for (const auto& [pid, process] : machine->processes()) {
+      const auto job = ledger.jobs.find(process.run.first);
+      const core::AttemptRecord* attempt = job == ledger.jobs.end() ? nullptr : job->second.attempt(process.run.second);
+      const bool known = attempt != nullptr && attempt->part(machine->name()) != nullptr;
+      if (!known && process.kind == Process::Kind::Worker) victims.push_back(pid);
+    }
+    for (const std::uint64_t pid : victims) {
+      ++world_.coverage.seen["unknown run ended by the operator"];
+      world_.watch.harmed(machine->processes().at(pid).run);
+      machine->end(pid, -1, 9, DeathCause::Killed);
+    }
+  }
+  if (!over_) world_.timeline.after(10 * kSecond, [this] { end_unknown_runs(); });
 }
 
 void Storm::controller_pause() {
@@ -237,6 +267,7 @@ void Storm::calm() {
     if (machine->agent().paused()) machine->agent().resume();
     machine->agent().launch();
   }
+  if (world_.scenario.loses_journal_ends) end_unknown_runs();
   deadline_ = world_.timeline.now() + kAfterStorm;
   world_.timeline.after(20 * kSecond, [this] {
     for (const NodeName& node : gone_for_ever_) world_.client.declare_dead(node);

@@ -24,6 +24,8 @@ class Storm {
   void agent_crash(Machine& machine);
   void agent_pause(Machine& machine);
   void controller_crash();
+  void journal_end_may_go();
+  void end_unknown_runs();
   void controller_pause();
   void kill_one(Machine& machine, Process::Kind kind);
   void freeze_worker(Machine& machine);

@@ -122,6 +122,12 @@ void Watch::finish() {
   for (const auto& one : all_) one->finish();
 }
 
+void Watch::journal_end_lost(const std::vector<journal::Row>& left) {
+  std::vector<core::Event> events;
+  for (const journal::Row& row : left) events.push_back(row.event);
+  book_.forget_all_but(events);
+}
+
 void Watch::replay_differs(const std::string& live, const std::string& replayed) {
   std::istringstream left(live), right(replayed);
   std::string in_live, in_replay;

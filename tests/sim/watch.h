@@ -45,6 +45,7 @@ class Watch {
   void restless() { report("propose-settles", "propose() found something new 32 times in one batch"); }
   void struck(const NodeName& node);
   void harmed(const agent::RunKey& run) { book_.attempts[run].harmed = true; }
+  void journal_end_lost(const std::vector<journal::Row>& left);
   void cancel_asked(const JobId& job) { book_.cancel_asked.insert(job); }
 
  private:

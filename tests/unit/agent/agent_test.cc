@@ -39,7 +39,7 @@ class Wishes {
     if (changed_ && !request.has_hello()) tell(stream);
     return std::nullopt;
   }
-  void want(const v1::Order& order, const std::string& cluster = "c-test", std::uint64_t epoch = 1) {
+  void want(const v1::Order& order, const std::string& cluster = kCluster.str(), std::uint64_t epoch = 1) {
     const std::lock_guard lock(mutex_);
     orders_.Clear();
     *orders_.add_orders() = order;
@@ -74,7 +74,7 @@ class Wishes {
   }
   std::mutex mutex_;
   v1::Orders orders_;
-  std::string cluster_ = "c-test";
+  std::string cluster_ = kCluster.str();
   std::uint64_t epoch_ = 1, index_ = 0;
   bool changed_ = false, acks_pulses_ = true;
   std::optional<grpc::Status> refusal_;
@@ -394,29 +394,29 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
 }
 
 TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
-  wishes_.be("c-test", 5);
+  wishes_.be(kCluster.str(), 5);
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
-  wishes_.want(run_order("touch ran"), "c-test", 4);
+  wishes_.want(run_order("touch ran"), kCluster.str(), 4);
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 3; }));
   wishes_.want(run_order("touch ran"), "c-other", 5);
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 5; }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
   // And the epoch outlives this life: a controller that says a lower one is refused in the Hello's answer.
   leave();
-  wishes_.be("c-test", 4);
+  wishes_.be(kCluster.str(), 4);
   begin();
   const auto hello = controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_hello() && ++n == 2; });
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->hello().highest_epoch(), 5U);
-  EXPECT_EQ(hello->hello().cluster_id(), "c-test");
+  EXPECT_EQ(hello->hello().cluster_id(), kCluster.str());
 }
 
 TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
-  const std::string text = "connecting node 'n1': it belongs to cluster 'c-test', this is 'c-2'; give the agent another state directory to move it here";
+  const std::string text = "connecting node 'n1': it belongs to cluster '" + kCluster.str() + "', this is 'c-2'; give the agent another state directory to move it here";
   wishes_.refuse({grpc::StatusCode::PERMISSION_DENIED, text});
   begin();
   auto permanent = permanent_.get_future();

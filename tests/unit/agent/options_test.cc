@@ -24,5 +24,27 @@ TEST(CommandLine, BytesThatAreNoTextAreAUsageError) {
   EXPECT_NE(parse({"--address", "10.0.0.\xff"}).error().message.find("'10.0.0.?' is not UTF-8 text"), std::string::npos);
 }
 
+TEST(CommandLine, WhereTheDevicesAreFrom) {
+  const auto plain = parse({});
+  ASSERT_TRUE(plain && *plain) << plain.error().message;
+  EXPECT_FALSE((*plain)->devices);
+  EXPECT_TRUE((*plain)->devices_from.empty());
+  EXPECT_EQ((*plain)->probe_interval, std::chrono::seconds(30));
+  const auto slots = parse({"--devices", "8", "--probe-interval", "0.25"});
+  ASSERT_TRUE(slots && *slots);
+  EXPECT_EQ((*slots)->devices, 8U);
+  EXPECT_EQ((*slots)->probe_interval, std::chrono::milliseconds(250));
+  const auto written = parse({"--devices-from", "cards.txt", "--probe-interval", "0"});
+  ASSERT_TRUE(written && *written);
+  EXPECT_EQ((*written)->devices_from, "cards.txt");
+  EXPECT_EQ((*written)->probe_interval, Duration::zero());
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"--devices", "8", "--devices-from", "x"}, {"--probe-interval", "-1"}, {"--probe-interval", "often"}}) {
+    const auto line = parse(bad);
+    ASSERT_FALSE(line) << bad[0];
+    EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -78,6 +78,21 @@ TEST(Outbox, ASweepWaitsForTheLastLookAlone) {
   EXPECT_TRUE(last.facts(0).has_swept());
 }
 
+TEST(Outbox, EachCompanionsEndOnceAndAtOnce) {
+  const auto ended = [](const std::string& name) {
+    v1::Fact fact;
+    fact.mutable_companion_exited()->set_name(name);
+    return fact;
+  };
+  Outbox outbox;
+  EXPECT_TRUE(outbox.gather(kRun, {ended("scheduler")}, kAll)) << "it breaks the attempt";
+  EXPECT_EQ(outbox.take().facts_size(), 1);
+  EXPECT_TRUE(outbox.gather(kRun, {ended("scheduler"), ended("other")}, kAll));
+  const auto second = outbox.take();
+  ASSERT_EQ(second.facts_size(), 1);
+  EXPECT_EQ(second.facts(0).companion_exited().name(), "other");
+}
+
 TEST(Outbox, ForgottenRunLeavesNothing) {
   Outbox outbox;
   outbox.gather(kRun, {started()}, kAll);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "agent/core/reconcile.h"
@@ -59,6 +60,52 @@ TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   ASSERT_EQ(facts.size(), 3U);
   EXPECT_EQ(facts[1].exited().rank(), 6U);
   EXPECT_EQ(facts[2].exited().rank(), 4U);
+}
+
+TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
+  RunSeen seen = started_run();
+  seen.exits[4] = {.rank = 4, .code = 1, .evidence = "Connection reset by peer", .evidence_kind = v1::EVIDENCE_KIND_CONSEQUENCE};
+  EXPECT_EQ(facts_of(kRun, seen).back().exited().evidence_kind(), v1::EVIDENCE_KIND_CONSEQUENCE);
+}
+
+// What a companion's end is to the attempt: a table over how it ended and which ranks were there.
+TEST(Facts, ACompanionsEndIsOneWhenItBreaksTheAttempt) {
+  const auto boot = [](int ms) { return BootTime(milliseconds(ms)); };
+  struct Row {
+    const char* story;
+    CompanionExitSeen exit;
+    std::map<std::uint32_t, ExitSeen> exits;
+    bool told;
+  };
+  const ExitSeen before{.boot = boot(10)}, after{.boot = boot(30)};
+  const Row rows[] = {
+      {"status 3 while ranks run", {.name = "s", .code = 3, .boot = boot(20)}, {}, true},
+      {"a signal while one runs", {.name = "s", .code = -1, .signal = 6, .boot = boot(20)}, {{4, before}, {5, before}}, true},
+      {"they ended of it", {.name = "s", .code = 3, .boot = boot(20)}, {{4, after}, {5, after}, {6, after}}, true},
+      {"a good end", {.name = "s", .code = 0, .boot = boot(20)}, {}, false},
+      {"muster's stop", {.name = "s", .code = -1, .signal = 15, .stop_requested = true, .boot = boot(20)}, {}, false},
+      {"after all ranks", {.name = "s", .code = 1, .boot = boot(20)}, {{4, before}, {5, before}, {6, before}}, false},
+  };
+  for (const Row& row : rows) {
+    RunSeen seen = started_run();
+    seen.exits = row.exits;
+    seen.companion_exits = {row.exit};
+    const auto facts = facts_of(kRun, seen);
+    EXPECT_EQ(std::ranges::count_if(facts, &v1::Fact::has_companion_exited), row.told ? 1 : 0) << row.story;
+  }
+}
+
+TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
+  RunSeen seen = started_run();
+  seen.exits[4] = {.rank = 4, .code = 1, .at = at(10), .boot = BootTime(milliseconds(10))};
+  seen.exits[5] = {.rank = 5, .code = -1, .signal = 15, .stop_requested = true, .at = at(30), .boot = BootTime(milliseconds(30))};
+  seen.companion_exits = {{.name = "scheduler", .code = 2, .at = at(20), .boot = BootTime(milliseconds(20)), .evidence = "Bind failed"}};
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStarted, v1::Fact::kExited, v1::Fact::kCompanionExited, v1::Fact::kExited}));
+  EXPECT_EQ(facts[2].companion_exited().name(), "scheduler");
+  EXPECT_EQ(facts[2].companion_exited().code(), 2);
+  EXPECT_EQ(facts[2].companion_exited().evidence(), "Bind failed");
+  EXPECT_EQ(facts[2].at().nanos(), 20'000'000);
 }
 
 TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {

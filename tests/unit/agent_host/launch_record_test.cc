@@ -2,6 +2,8 @@
 // a node without any Python must say so before a rank starts.
 #include "agent/host/launch_record.h"
 
+#include <algorithm>
+
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
@@ -103,6 +105,82 @@ TEST_F(LaunchRecordTest, RanksHaveThePathOfTheAgentOrADefault) {
   EXPECT_EQ(path_of(*make(python_launch(), in("bin"))), in("bin"));
   interpreter("system/python3");
   EXPECT_EQ(path_of(*make(python_launch(), "")), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+}
+
+v1::NodeLaunch with_companion(v1::NodeLaunch order) {
+  v1::CompanionProcess& companion = *order.add_companions();
+  companion.set_name("scheduler");
+  for (const char* word : {"python3", "run.py"}) companion.add_argv(word);
+  companion.set_cwd("/");
+  (*companion.mutable_env())["MS_ROLE"] = "MS_SCHED";
+  return order;
+}
+std::vector<std::string> all(const google::protobuf::RepeatedPtrField<std::string>& words) { return {words.begin(), words.end()}; }
+bool has(const std::vector<std::string>& variables, const std::string& variable) { return std::ranges::find(variables, variable) != variables.end(); }
+
+TEST_F(LaunchRecordTest, ACompanionHasItsOwnPathAndNothingOfTheRanks) {
+  interpreter("agent/python3");
+  const auto own = interpreter("own/python3");
+  v1::NodeLaunch order = with_companion(python_launch());
+  (*order.mutable_env())["OF_RANKS"] = "1";
+  (*order.mutable_companions(0)->mutable_env())["PATH"] = in("own");
+  const auto made = make(order, in("agent"));
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(made->companions_size(), 1);
+  const auto& companion = made->companions(0);
+  EXPECT_EQ(all(companion.argv()), (std::vector<std::string>{own.string(), "run.py"}));
+  EXPECT_EQ(companion.log(), in("run/logs/companion-scheduler.log"));
+  const auto environment = all(companion.env());
+  EXPECT_TRUE(has(environment, "MS_ROLE=MS_SCHED"));
+  EXPECT_TRUE(has(environment, "PATH=" + in("own")));
+  EXPECT_TRUE(has(environment, "LANG=C.UTF-8"));
+  EXPECT_TRUE(has(environment, "MUSTER_COOKIE=" + run_cookie()));
+  EXPECT_FALSE(has(environment, "OF_RANKS=1"));
+  order.mutable_companions()->Add()->CopyFrom(order.companions(0));
+  EXPECT_EQ(make(order, in("agent")).error().message, "starting companion 'scheduler': there is another one of that name");
+  order = with_companion(python_launch());
+  order.mutable_companions(0)->clear_argv();
+  EXPECT_EQ(make(order, in("agent")).error().message, "starting companion 'scheduler': its command line is empty");
+}
+
+// What the setup leaves is not known yet: the record has the order's own alone, and programs as they were named.
+TEST_F(LaunchRecordTest, WithASetupTheBaseIsTheSetupsAndProgramsAreLookedForLater) {
+  v1::NodeLaunch order = with_companion(python_launch());
+  (*order.mutable_env())["LANG"] = "of the order";
+  order.mutable_setup()->add_commands("true");
+  order.mutable_setup()->set_cwd("/code");
+  order.mutable_setup()->mutable_timeout()->set_seconds(90);
+  const auto made = make(order, "/agents/bin");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(all(made->env()), (std::vector<std::string>{"LANG=of the order", "MUSTER_COOKIE=" + run_cookie()}));
+  EXPECT_EQ(made->ranks(0).argv(0), "python3");
+  EXPECT_EQ(all(made->companions(0).env()), (std::vector<std::string>{"MS_ROLE=MS_SCHED", "MUSTER_COOKIE=" + run_cookie()}));
+  EXPECT_EQ(made->companions(0).argv(0), "python3");
+  const auto argv = all(made->setup().argv());
+  ASSERT_GT(argv.size(), 4U);
+  EXPECT_EQ(argv.front(), "/usr/bin/env");
+  EXPECT_TRUE(has(argv, "PATH=/agents/bin"));
+  EXPECT_TRUE(has(argv, "PYTHONUNBUFFERED=1"));
+  EXPECT_FALSE(has(argv, "LANG=C.UTF-8")) << "the order's is in the common environment, which the setup has too";
+  EXPECT_EQ((std::vector<std::string>(argv.end() - 2, argv.end())), (std::vector<std::string>{"-e", in("run/setup.sh")}));
+  EXPECT_EQ(made->setup().cwd(), "/code");
+  EXPECT_EQ(made->setup().log(), in("run/logs/setup.log"));
+  EXPECT_EQ(made->setup().env_file(), in("run/setup.env"));
+  EXPECT_EQ(made->setup().timeout_ms(), 90'000);
+}
+
+TEST_F(LaunchRecordTest, TheOrderIsKeptWithoutItsFiles) {
+  interpreter("bin/python3");
+  v1::NodeLaunch order = python_launch();
+  order.add_files()->set_content(std::string(1U << 20U, 'x'));
+  order.mutable_watching()->set_grammar("mindformers");
+  const auto made = make(order, in("bin"));
+  ASSERT_TRUE(made);
+  EXPECT_LT(made->order().size(), 4096U);
+  v1::NodeLaunch kept;
+  ASSERT_TRUE(kept.ParseFromString(made->order()));
+  EXPECT_EQ(kept.watching().grammar(), "mindformers");
+  EXPECT_EQ(kept.ranks_size(), 2);
 }
 
 // An agent of root's has directories on its PATH that root alone may enter; a rank of another user would only meet that at its exec.

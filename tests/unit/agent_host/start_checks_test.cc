@@ -8,6 +8,7 @@
 #include "agent/host/run_dirs.h"
 #include "common/io/unique_fd.h"
 #include "tests/unit/agent_host/support.h"
+#include "tests/unit/engine/memory_view.h"
 
 namespace muster::agent {
 namespace {
@@ -174,6 +175,35 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
       << gone.error().message;
   EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"))
       << "the old one stays until the new one is whole";
+}
+
+// Their names are not known from the step alone: the directory was made empty, and MindFormers began anew without a word.
+TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
+  const TempDir dir;
+  for (const char* rank : {"0", "1"}) {
+    const std::string folder = std::string("save/checkpoint/rank_") + rank + "/";
+    dir.write(folder + "llama_7b_rank_" + rank + "_1-2_2.ckpt", engine::ckpt(2, 4));
+    dir.write(folder + "llama_7b_rank_" + rank + "-3_2.ckpt", engine::ckpt(3, 6));
+  }
+  v1::ResumeLinks resume;
+  resume.set_dir((dir.path() / "resume").string());
+  resume.set_source((dir.path() / "save").string());
+  resume.set_step(4);
+  resume.set_layout("mindformers");
+  const auto made = make_resume_links(resume, nullptr);
+  ASSERT_TRUE(made) << made.error().message;
+  for (const char* rank : {"0", "1"}) {
+    const auto folder = dir.path() / "resume" / (std::string("rank_") + rank);
+    EXPECT_EQ(read_text(folder / (std::string("llama_7b_rank_") + rank + "-2_2.ckpt")), engine::ckpt(2, 4));
+    EXPECT_NE(read_text(folder / "meta.json").find("\"last_step\": 2"), std::string::npos);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2) << "that step alone";
+  }
+  resume.set_step(8);
+  const auto gone = make_resume_links(resume, nullptr);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
+  EXPECT_EQ(gone.error().message.find("resuming from step 8 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
+      << gone.error().message;
 }
 
 // A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.

@@ -52,7 +52,8 @@ inline std::string read_text(const std::filesystem::path& path) {
 // Beside the test's own binary.
 inline std::filesystem::path worker_binary() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-worker"; }
 
-inline const ClusterId kCluster{"c-test"};
+// The process's own: another test binary that runs beside this one sweeps by the cookie, and a cookie is cluster, job, attempt and node.
+inline const ClusterId kCluster{"c-test-" + std::to_string(::getpid())};
 inline const NodeName kNode{"n1"};
 inline const RunKey kRun{JobId("0123456789abc"), AttemptNo(1)};
 

@@ -177,6 +177,19 @@ TEST_F(LinkTest, ComesBackAfterTheControllerWasKilled) {
   }
 }
 
+TEST_F(LinkTest, SaysHelloAgainWithoutBackOff) {
+  serve(polite);
+  start();
+  on_loop([&] { link_->say_hello_again(); });  // before the Welcome
+  for (std::size_t life = 1; life <= 20; ++life) {
+    ASSERT_TRUE(wait_for("orders 1", life));
+    on_loop([&] { link_->say_hello_again(); });
+    ASSERT_TRUE(wait_for("down", life));
+    ASSERT_TRUE(wait_for("welcome", life + 1));
+  }
+  EXPECT_GE(controller_->connections(), 21);
+}
+
 TEST_F(LinkTest, WaitsForAControllerThatIsNotThereYet) {
   start();
   ASSERT_TRUE(wait_for("hello", 3));

@@ -1,31 +1,29 @@
 #include "agent/probe/inventory.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
+
+#include <deque>
+
+#include "agent/probe/interfaces.h"
 
 namespace muster::agent {
 namespace {
 
-TEST(Inventory, FixedDevicesAndLabels) {
-  const auto inventory = probe_inventory({.devices = 3, .address = "10.1.2.3", .controller = "unix:/x", .labels = {{"rack", "r1"}}});
+TEST(Inventory, WhatTheNodeIs) {
+  const auto inventory = probe_inventory({.address = "10.1.2.3", .controller = "unix:/x", .labels = {{"rack", "r1"}}});
   ASSERT_TRUE(inventory) << inventory.error().message;
-  ASSERT_EQ(inventory->devices_size(), 3);
-  EXPECT_EQ(inventory->devices(2).id(), 2U);
-  EXPECT_EQ(inventory->devices(2).type(), "cpu");
   EXPECT_EQ(inventory->address(), "10.1.2.3");
   EXPECT_EQ(inventory->labels().at("rack"), "r1");
   EXPECT_GT(inventory->memory_bytes(), 1U << 20);
   EXPECT_FALSE(inventory->hostname().empty());
-}
-
-TEST(Inventory, NoDevicesIsAnInventoryOfItsOwn) {
-  const auto inventory = probe_inventory({.devices = 0, .controller = "unix:/x"});
-  ASSERT_TRUE(inventory);
   EXPECT_EQ(inventory->devices_size(), 0);
-  EXPECT_GT(inventory->cpus(), 0U);
 }
 
-TEST(Inventory, DefaultIsTheCoresOfThisProcess) {
+TEST(Inventory, CpusAreTheCoresOfThisProcess) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   CPU_ZERO(&one);
@@ -39,7 +37,63 @@ TEST(Inventory, DefaultIsTheCoresOfThisProcess) {
   const auto inventory = probe_inventory({.controller = "unix:/x"});
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
   ASSERT_TRUE(inventory);
-  EXPECT_EQ(inventory->devices_size(), 1);
+  EXPECT_EQ(inventory->cpus(), 1U);
+}
+
+// A list as getifaddrs() gives it: one entry an address.
+class InterfaceList {
+ public:
+  InterfaceList& add(const std::string& name, const std::string& address, unsigned flags = IFF_UP) {
+    Entry& entry = entries_.emplace_back();
+    entry.name = name;
+    entry.link.ifa_name = entry.name.data();
+    entry.link.ifa_flags = flags;
+    entry.link.ifa_addr = reinterpret_cast<sockaddr*>(&entry.address);
+    entry.address.ss_family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+    if (address.empty()) entry.link.ifa_addr = nullptr;
+    void* where = entry.address.ss_family == AF_INET ? static_cast<void*>(&reinterpret_cast<sockaddr_in&>(entry.address).sin_addr)
+                                                     : static_cast<void*>(&reinterpret_cast<sockaddr_in6&>(entry.address).sin6_addr);
+    EXPECT_TRUE(address.empty() || inet_pton(entry.address.ss_family, address.c_str(), where) == 1);
+    if (entries_.size() > 1) entries_[entries_.size() - 2].link.ifa_next = &entry.link;
+    return *this;
+  }
+  std::string text() const {
+    std::string text;
+    for (const auto& one : interfaces_of(entries_.empty() ? nullptr : &entries_.front().link)) {
+      text += one.name();
+      for (const auto& address : one.addresses()) text += " " + address;
+      text += "; ";
+    }
+    return text;
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    ifaddrs link{};
+    sockaddr_storage address{};
+  };
+  std::deque<Entry> entries_;
+};
+
+TEST(Interfaces, ThatAreUpWithAddressesThatOthersReach) {
+  InterfaceList list;
+  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK).add("enp61s0f0", "").add("enp61s0f0", "fd00::5").add("enp61s0f0", "10.1.1.5").add("down0", "10.9.9.9", 0);
+  list.add("bond0", "fe80::1").add("bond0", "192.168.7.5").add("ib0", "fe80::2");
+  EXPECT_EQ(list.text(), "bond0 192.168.7.5; enp61s0f0 10.1.1.5 fd00::5; ");
+}
+
+TEST(Interfaces, LoopbackWhereThereIsNothingElse) {
+  InterfaceList list;
+  list.add("lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK).add("lo", "::1", IFF_UP | IFF_LOOPBACK).add("eth0", "10.1.1.5", 0);
+  EXPECT_EQ(list.text(), "lo 127.0.0.1 ::1; ");
+  EXPECT_EQ(InterfaceList().text(), "");
+}
+
+TEST(Interfaces, NamesThatAreNoText) {
+  InterfaceList list;
+  list.add("e\xff\x01", "10.1.1.5");
+  EXPECT_EQ(list.text(), "e?? 10.1.1.5; ");
 }
 
 TEST(Address, OfTheInterfaceThatRoutesToTheController) {

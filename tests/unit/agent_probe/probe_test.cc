@@ -10,6 +10,7 @@
 #include "agent/probe/numa.h"
 #include "agent/probe/nvidia.h"
 #include "agent/probe/occupants.h"
+#include "agent/probe/own_processes.h"
 #include "folder.h"
 
 namespace muster::agent::probe {
@@ -30,7 +31,8 @@ class Probe : public testing::Test {
             .each = milliseconds(60'000),
             .total = milliseconds(120'000),
             .hccn_conf = folder_.path() / "hccn.conf",
-            .sys = folder_.path() / "sys"};
+            .sys = folder_.path() / "sys",
+            .sees_all = false};
   }
   static std::string text(const Probed& probed) { return lines_of(Found{.devices = probed.devices, .findings = probed.findings}); }
 
@@ -197,11 +199,12 @@ std::string own_name() {
   return name;
 }
 
+// As in a container, where a pid of the host may be anybody's here.
 TEST(Occupants, OursAreNoStrangers) {
   const pid_t own = ::getpid();
   const auto left = [&](Occupant one, bool ours) {
     std::vector<Occupant> occupants = {std::move(one)};
-    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == own; });
+    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == own; }, false);
     return occupants;
   };
   EXPECT_TRUE(left({.pid = own, .name = own_name().substr(0, 13)}, true).empty());
@@ -212,10 +215,44 @@ TEST(Occupants, OursAreNoStrangers) {
   const auto stranger = left({.pid = own, .name = own_name()}, false);
   ASSERT_EQ(stranger.size(), 1U);
   EXPECT_FALSE(stranger[0].user.empty());
-  EXPECT_EQ(left({.pid = 0x7FFFFFFF, .name = "gone"}, true)[0].user, "");
+  EXPECT_EQ(left({.pid = 0x7FFFFFFF, .name = "gone"}, true).at(0).user, "");
   std::vector<Occupant> occupants = {{.pid = own}};
-  keep_strangers(occupants, nullptr);
+  keep_strangers(occupants, nullptr, false);
   EXPECT_EQ(occupants.size(), 1U);
+}
+
+// A job that had just ended was taken for a stranger until the next look: its restart had to wait for that.
+TEST(Occupants, WhatHasEndedMeanwhileOccupiesNothing) {
+  constexpr pid_t kGone = 0x7FFFFFFF;
+  const auto left = [](bool ours, bool sees_all) {
+    std::vector<Occupant> occupants = {{.pid = kGone, .name = "python3"}};
+    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == kGone; }, sees_all);
+    return occupants.size();
+  };
+  EXPECT_EQ(left(false, true), 0U);
+  EXPECT_EQ(left(true, false), 0U);
+  EXPECT_EQ(left(false, false), 1U) << "a process of the host that a container cannot see";
+}
+
+TEST(Occupants, OnTheMachineItselfAPidIsThatProcess) {
+  std::vector<Occupant> occupants = {{.pid = ::getpid(), .name = "renamed itself"}};
+  keep_strangers(occupants, [](pid_t pid) { return pid == ::getpid(); }, true);
+  EXPECT_TRUE(occupants.empty());
+  occupants = {{.pid = ::getpid()}};
+  keep_strangers(occupants, nullptr, true);
+  ASSERT_EQ(occupants.size(), 1U);
+  EXPECT_FALSE(occupants[0].user.empty());
+}
+
+TEST(OwnProcesses, AndWhatTheyHaveStarted) {
+  OwnProcesses own;
+  EXPECT_FALSE(own.holds(::getpid()));
+  own.set({0x7FFFFFFF, ::getppid()});
+  EXPECT_TRUE(own.holds(0x7FFFFFFF)) << "it has ended";
+  EXPECT_TRUE(own.holds(::getpid())) << "a child";
+  EXPECT_FALSE(own.holds(0x7FFFFFFE));
+  own.set({});
+  EXPECT_FALSE(own.holds(::getpid()));
 }
 
 }  // namespace

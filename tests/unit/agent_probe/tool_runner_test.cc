@@ -120,6 +120,19 @@ TEST(ToolRunner, AllCallsTogetherHaveAnEnd) {
   EXPECT_EQ(answers[2].why, "it was not asked, the time for all calls was over");
 }
 
+TEST(ToolRunner, NobodyWaitsAnyMore) {
+  process::ToolRunner tools;
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  const ToolRequest hang{(stand_ins() / "hang").string(), {}};
+  const auto answers = tools.run({hang, hang}, kEnv, {.each = milliseconds(600'000), .total = milliseconds(600'000), .parallel = 1, .cancel_fd = ends[0]});
+  EXPECT_EQ(answers[0].why, "it was ended, nobody waited for it any more");
+  EXPECT_EQ(answers[1].why, "it was not asked, nobody waited for it any more");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 // A driver that hangs holds its caller through SIGKILL. It is left behind, not waited for, not started again until it is gone.
 TEST(ToolRunner, OneThatDoesNotDie) {
   const Folder folder;

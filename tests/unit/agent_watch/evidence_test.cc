@@ -34,5 +34,69 @@ TEST(Evidence, any_bytes_become_text_of_at_most_a_kibibyte) {
       << text.substr(0, 40);
 }
 
+TEST(Evidence, tells_causes_from_consequences) {
+  struct Case {
+    const char* line;
+    v1::EvidenceKind kind;
+  };
+  constexpr auto kCause = v1::EVIDENCE_KIND_CAUSE, kConsequence = v1::EVIDENCE_KIND_CONSEQUENCE, kNeither = v1::EVIDENCE_KIND_UNSPECIFIED;
+  for (const auto& [line, kind] : std::initializer_list<Case>{
+           {"ValueError: bad shape", kCause},
+           {"my.Oops", kNeither},  // outside a traceback it is no exception
+           {"RuntimeError: CUDA out of memory. Tried to allocate 2 GiB", kCause},
+           {"EI0004: Failed to parse the ranktable file", kCause},
+           {"EZ1001: the operator does not know this shape", kCause},
+           {"E30008: the data of the queue did not come", kCause},
+           {"line 3: 4711 Killed    python train.py", kCause},
+           {"ERROR the tokenizer is missing", kCause},
+           {"EI0009: transport init error", kConsequence},
+           {"EI0013: error cqe between two devices", kConsequence},
+           {"EI0006: Getting socket times out. Reason: 1. The remote does not initiate a connect request.", kConsequence},
+           {"EI0002: The wait execution of the Notify register times out.", kConsequence},
+           {"Connection reset by peer", kConsequence},
+           {"torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error", kConsequence},
+           {"ConnectionRefusedError: [Errno 111] Connection refused", kConsequence},
+           {"Spawned worker process number is not as expected", kConsequence},
+           {"EE9999: Inner Error!", kNeither},
+           {"RuntimeError: Run task error. Please refer to 'Ascend Error Message'", kNeither},
+           {"Traceback (most recent call last):", kNeither},
+           {"KeyboardInterrupt", kNeither},
+           {"Distributed job exited with exception. Please check logs in directory: /x", kNeither},
+           {"all is well", kNeither},
+       }) {
+    EXPECT_EQ(find_evidence(line).kind, kind) << line;
+  }
+  EXPECT_EQ(find_evidence("Traceback (most recent call last):\n  a\nmy.Oops: no\n").kind, kCause);
+  EXPECT_EQ(find_evidence("Connection reset by peer\nERROR: it went wrong\n").kind, kConsequence) << "of the line that was chosen";
+}
+
+TEST(Evidence, the_code_is_in_the_line_though_its_place_was_cut_off) {
+  const std::string line = "[ERROR] " + std::string(3000, 'x') + " Title(EI0006): Getting socket times out";
+  const FoundEvidence found = find_evidence(line);
+  EXPECT_EQ(found.line.substr(0, 20), "EI0006: [ERROR] xxxx");
+  EXPECT_EQ(found.line.size(), kEvidenceMost);
+  EXPECT_EQ(find_evidence("EI0006: Getting socket times out").line, "EI0006: Getting socket times out") << "once is enough";
+}
+
+TEST(Evidence, a_loss_that_vanished_and_did_not_come_back) {
+  v1::Watching watching;
+  watching.set_grammar("megatron");
+  const auto grammar = engine::make_grammar(watching);
+  ASSERT_TRUE(grammar.has_value());
+  const auto step = [](int number, const char* rest) {
+    return " iteration " + std::to_string(number) + "/ 100 | elapsed time per iteration (ms): 12.5 | " + rest;
+  };
+  const std::string well = step(1, "lm loss: 2.5E+00 | number of nan iterations: 0 |"), gone = step(2, "number of nan iterations: 1 |"),
+                    still = step(3, "number of nan iterations: 2 |");
+  const auto best = [&](const std::string& log) { return find_evidence(log, grammar->get()); };
+  const FoundEvidence found = best(well + "\n" + gone + "\n" + still + "\n");
+  EXPECT_EQ(found.line, gone.substr(0, gone.size())) << "where it began";
+  EXPECT_EQ(found.kind, v1::EVIDENCE_KIND_CAUSE);
+  EXPECT_EQ(best(gone + "\nConnection reset by peer\n").line, gone) << "what followed is weaker";
+  EXPECT_EQ(best(gone + "\nValueError: bad shape\n").line, "ValueError: bad shape") << "what ended it is better";
+  EXPECT_EQ(best(gone + "\n" + well + "\n").line, "") << "it came back";
+  EXPECT_EQ(find_evidence(gone).line, "") << "without a grammar nothing is known of losses";
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -47,5 +47,57 @@ TEST(Progress, too_many_are_thinned_the_old_ones_first) {
   EXPECT_LT(all.samples(0).step(), 50);
 }
 
+TEST(Progress, a_sample_has_what_its_line_says_and_no_more) {
+  Progress progress;
+  engine::StepLine line{.step = 20, .total = 100, .loss = 2.5, .has_loss = true, .seconds = 0.5};
+  line.covers = 10;
+  line.epoch = 2;
+  line.learning_rate = 0;
+  line.has_learning_rate = true;
+  line.samples_per_second = 64;
+  line.tokens_per_second = 4096;
+  line.loss_scale = 65536;
+  progress.step(2, line, WallTime(std::chrono::milliseconds(1500)), 1);
+  progress.step(2, {.step = 21}, {}, 2);
+  const auto all = reading(progress, 0);
+  ASSERT_EQ(all.samples_size(), 2);
+  EXPECT_EQ(all.samples(0).ShortDebugString(),
+            "rank: 2 step: 20 loss: 2.5 has_loss: true at { seconds: 1 nanos: 500000000 } seconds: 0.5 covers: 10 epoch: 2 learning_rate: 0 "
+            "samples_per_second: 64 tokens_per_second: 4096 scale: 65536");
+  EXPECT_EQ(all.samples(1).ShortDebugString(), "rank: 2 step: 21 at { }");
+}
+
+TEST(Progress, a_loss_that_is_no_number_is_none_and_hides_the_one_before) {
+  Progress progress;
+  progress.step(2, {.step = 1, .loss = 2.5, .has_loss = true}, {}, 1);
+  progress.step(2, {.step = 2}, {}, 2);
+  EXPECT_TRUE(reading(progress, 0).ranks(0).has_loss()) << "a line without the loss does not forget it";
+  engine::StepLine gone{.step = 3};
+  gone.not_finite = 1;  // Megatron's sign
+  progress.step(2, gone, {}, 3);
+  EXPECT_FALSE(reading(progress, 0).ranks(0).has_loss());
+  EXPECT_EQ(reading(progress, 0).ranks(0).loss(), 0);
+  EXPECT_FALSE(reading(progress, 0).samples(2).has_loss());
+  progress.step(2, {.step = 4, .loss = 2.25, .has_loss = true}, {}, 4);
+  EXPECT_EQ(reading(progress, 0).ranks(0).loss(), 2.25);
+  progress.loss_vanished(2);
+  EXPECT_FALSE(reading(progress, 0).ranks(0).has_loss());
+}
+
+// The rate of a step, or the end of its sink, stands in a line of its own.
+TEST(Progress, lines_of_one_step_make_one_sample) {
+  Progress progress;
+  engine::StepLine line{.step = 20, .loss = 2.5, .has_loss = true};
+  progress.step(2, line, {}, 1);
+  line.seconds = 0.5;
+  line.samples_per_second = 64;
+  progress.step(2, line, {}, 2);
+  auto all = reading(progress, 0);
+  ASSERT_EQ(all.samples_size(), 1);
+  EXPECT_EQ(all.samples(0).samples_per_second(), 64);
+  EXPECT_EQ(reading(progress, 1).samples_size(), 1) << "it goes again, fuller";
+  EXPECT_EQ(reading(progress, 2).samples_size(), 0);
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -1,100 +1,18 @@
 #include "agent/watch/watch.h"
 
-#include <gtest/gtest.h>
 #include <sys/inotify.h>
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <fstream>
-#include <mutex>
 
 #include "agent/watch/log_file.h"
-#include "tests/unit/agent_watch/temp_dir.h"
+#include "tests/unit/agent_watch/watch_ground.h"
 
 namespace muster::agent {
 namespace {
 
 using namespace std::chrono_literals;
-
-class WatchTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::filesystem::create_directories(run_dir_ / "logs");
-    watching_.set_grammar("megatron");
-    start();
-  }
-  void TearDown() override { watch_->stop(); }
-  void start() {
-    auto watch = Watch::start(options_,
-                              [this](std::function<void()> closure) {
-                                // Called on the watch's thread: the tests have no loop.
-                                closure();
-                                const std::scoped_lock lock(mutex_);
-                                changed_.notify_all();
-                              },
-                              {.on_first_step =
-                                   [this](const RunKey&, std::int64_t step) {
-                                     const std::scoped_lock lock(mutex_);
-                                     first_steps_.push_back(step);
-                                   },
-                               .on_rank_end =
-                                   [this](const RunKey&, RankNo rank, const RankEnd& end) {
-                                     const std::scoped_lock lock(mutex_);
-                                     ends_[rank.value] = end;
-                                   },
-                               .on_shard_finished =
-                                   [this](const RunKey&) {
-                                     const std::scoped_lock lock(mutex_);
-                                     ++shards_;
-                                   },
-                               .on_trouble =
-                                   [this](const std::string& text) {
-                                     const std::scoped_lock lock(mutex_);
-                                     troubles_.push_back(text);
-                                   }});
-    ASSERT_TRUE(watch.has_value());
-    watch_ = std::move(*watch);
-    watch_->on_bytes([this] {
-      const std::scoped_lock lock(mutex_);
-      changed_.notify_all();
-    });
-  }
-  template <class Condition>
-  [[nodiscard]] bool eventually(Condition condition) {
-    std::unique_lock lock(mutex_);
-    const auto until = std::chrono::steady_clock::now() + 20s;
-    while (std::chrono::steady_clock::now() < until) {
-      lock.unlock();
-      if (condition()) return true;
-      lock.lock();
-      changed_.wait_for(lock, 20ms);
-    }
-    return false;
-  }
-  void add(std::vector<std::uint32_t> ranks) {
-    auto added = watch_->add(run_, run_dir_, watching_, ranks);
-    ASSERT_TRUE(added.has_value()) << added.error().message;
-  }
-  std::filesystem::path log(int rank) { return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
-  static std::string line(int step) {
-    return " iteration " + std::to_string(step) +
-           "/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 12.5 | lm loss: 2.5E+00 | loss scale: 1.0 |\n";
-  }
-
-  test::TempDir dir_;
-  const std::filesystem::path run_dir_ = dir_.path() / "job.1";
-  const RunKey run_{JobId("job"), AttemptNo(1)};
-  WatchOptions options_;
-  v1::Watching watching_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::int64_t> first_steps_;
-  std::map<std::uint32_t, RankEnd> ends_;
-  std::vector<std::string> troubles_;
-  int shards_ = 0;
-  std::unique_ptr<Watch> watch_;
-};
 
 TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_told_once) {
   add({0, 1});
@@ -275,17 +193,6 @@ TEST_F(WatchWithoutInotify, an_instance_that_comes_free_is_taken) {
   rank.write(line(2));
   ASSERT_TRUE(eventually([&] { return watch_->readings(0).readings.at(0).ranks(0).step() == 2; }));
   EXPECT_EQ(asked_, asked) << "one is enough";
-}
-
-// The least that the layout takes for a whole archive: one directory entry and the end record.
-void write_shard(const std::filesystem::path& dir) {
-  std::filesystem::create_directories(dir);
-  std::string entry("PK\x01\x02", 4), end("PK\x05\x06", 4);
-  entry.resize(46);
-  end.resize(22);
-  end[8] = end[10] = 1;
-  end[12] = 46;
-  std::ofstream(dir / "model_optim_rng.pt", std::ios::binary) << entry << end;
 }
 
 TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {

@@ -109,6 +109,24 @@ TEST(CompleteSpec, AWideJobIsJudgedByOneNode) {
   EXPECT_EQ(refused(spec), "");
 }
 
+// Every node gets the whole table: 16,384 ranks are 3 MB of it.
+TEST(CompleteSpec, ARankTableThatOneNodeCannotBeSentIsRefused) {
+  v1::JobSpec spec = command(8);
+  spec.set_engine("mindformers");
+  spec.mutable_launch()->clear_run();
+  spec.mutable_launch()->set_config("/srv/a.yaml");
+  spec.mutable_resources()->set_type("ascend");
+  spec.mutable_resources()->set_nodes(2'048);
+  EXPECT_EQ(refused(spec), "");
+  spec.mutable_resources()->set_nodes(8'192);
+  EXPECT_EQ(
+      refused(spec),
+      "planning job 'wide': resources.nodes: the rank table of 65536 ranks comes to 16 MiB, and a node is sent at most 12 MiB; ask for fewer nodes, or use "
+      "launch.launcher: msrun");
+  spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
+  EXPECT_EQ(refused(spec), "");
+}
+
 TEST(CompleteSpec, WhatOnlyAResumeSetsIsMissedInAFirstAttempt) {
   v1::JobSpec spec = command(2);
   spec.mutable_launch()->add_run("${env:FROM}");

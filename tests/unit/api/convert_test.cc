@@ -40,9 +40,17 @@ class ConvertTest : public testing::Test {
   void place(std::uint32_t attempt, std::optional<core::ResumePoint> resume) {
     row(core::AttemptPlaced{.job = job_,
                             .attempt = AttemptNo(attempt),
-                            .nodes = {{.node = node_, .address = "127.0.0.1", .devices = {0}, .first_rank = RankNo(0), .rank_count = 1}},
+                            .nodes = {{.node = node_,
+                                       .address = "127.0.0.1",
+                                       .devices = {0},
+                                       .first_rank = RankNo(0),
+                                       .rank_count = 1,
+                                       .interface = "lo",
+                                       .physical_ids = {4},
+                                       .device_ips = {"192.168.0.4"}}},
                             .master_port = 20'000,
-                            .resume = std::move(resume)});
+                            .resume = std::move(resume),
+                            .table_sha256 = "abc"});
   }
   const JobId job_{"0000000000001"};
   const NodeName node_{"n1"};
@@ -64,6 +72,12 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   EXPECT_EQ(full.restarts(), 1u);
   EXPECT_EQ(full.attempts_size(), 2);
   EXPECT_EQ(full.output_dir(), "/out/one");
+  EXPECT_EQ(full.attempts(1).table_sha256(), "abc");
+  EXPECT_EQ(full.attempts(1).nodes(0).interface(), "lo");
+  ASSERT_EQ(full.attempts(1).nodes(0).physical_ids_size(), 1);
+  EXPECT_EQ(full.attempts(1).nodes(0).physical_ids(0), 4u);
+  ASSERT_EQ(full.attempts(1).nodes(0).device_ips_size(), 1);
+  EXPECT_EQ(full.attempts(1).nodes(0).device_ips(0), "192.168.0.4");
   EXPECT_EQ(full.verdict().reason(), "killed by signal 9");
   // The newest attempt that was heard of, its lowest rank that prints steps.
   EXPECT_EQ(full.progress().attempt(), 2u);
@@ -140,7 +154,7 @@ TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);
   EXPECT_EQ(events_[1].type(), "attempt-placed");
-  EXPECT_EQ(events_[1].text(), "attempt 1 placed: 1 rank on n1; from the beginning");
+  EXPECT_EQ(events_[1].text(), "attempt 1 placed: 1 rank on n1; from the beginning; rank table abc");
   EXPECT_EQ(events_[1].phase(), v1::JOB_PHASE_LAUNCHING);
   EXPECT_EQ(events_[1].rank(), -1);
   EXPECT_EQ(events_[4].type(), "rank-exited");
@@ -148,7 +162,7 @@ TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[4].node(), "n1");
   EXPECT_NE(events_[4].text().find("Killed"), std::string::npos);
   EXPECT_EQ(events_[7].type(), "attempt-ended");
-  EXPECT_EQ(events_[8].text(), "attempt 2 placed: 1 rank on n1; resumes from step 100");
+  EXPECT_EQ(events_[8].text(), "attempt 2 placed: 1 rank on n1; resumes from step 100; rank table abc");
   for (const v1::Event& event : events_) {
     EXPECT_EQ(event.job_name(), "one");
     EXPECT_GT(event.index(), 0u);

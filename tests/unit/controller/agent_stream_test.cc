@@ -1,5 +1,6 @@
 #include <google/protobuf/util/message_differencer.h>
 
+#include <future>
 #include <thread>
 
 #include "tests/unit/controller/cluster_fixture.h"
@@ -145,6 +146,30 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   HandAgent early(channel_);
   early.say(v1::Pulse());
   EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+// Of a run that the journal does not name the agent says that nothing is left: the node gets work again, without another Hello.
+TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
+  HandAgent agent(channel_);
+  v1::Hello hello = HandAgent::hello("n1", "i1");
+  v1::HeldAttempt& held = *hello.add_held();
+  held.set_job_id("0000000000009");
+  held.set_attempt(3);
+  agent.say(hello);
+  v1::ConnectResponse response;
+  ASSERT_TRUE(agent.until(is_welcome, response));
+  const JobId id(submitted("one"));
+  std::promise<core::JobPhase> phase;
+  ASSERT_TRUE(shell_->read([&](const View& view) { phase.set_value(view.ledger.jobs.at(id).phase); }));
+  EXPECT_EQ(phase.get_future().get(), core::JobPhase::Queued);
+  v1::Facts facts;
+  facts.set_sequence(1);
+  v1::Fact& fact = *facts.add_facts();
+  fact.set_job_id("0000000000009");
+  fact.set_attempt(3);
+  fact.mutable_swept()->set_reason("worker died");
+  agent.say(facts);
+  ASSERT_TRUE(agent.until(is_run, response));
 }
 
 // Logs that are all here let the node forget, and a follower's stream ends with them.

@@ -77,5 +77,22 @@ TEST(PulseMerge, WhatPilesUpIsBounded) {
   EXPECT_EQ(waiting.readings(0).shards_size(), static_cast<int>(kStepsKept));
 }
 
+// Both were acknowledged: the agent says it once.
+TEST(PulseMerge, ALookAtTheDevicesIsKeptUntilThereIsANewerOne) {
+  const auto look = [](v1::DeviceHealth health) {
+    v1::Pulse pulse;
+    pulse.add_devices()->set_health(health);
+    return pulse;
+  };
+  v1::Pulse newest;
+  take_over(newest, look(v1::DEVICE_HEALTH_BAD));
+  ASSERT_EQ(newest.devices_size(), 1);
+  EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_BAD);
+  newest = look(v1::DEVICE_HEALTH_OK);
+  take_over(newest, look(v1::DEVICE_HEALTH_BAD));
+  ASSERT_EQ(newest.devices_size(), 1);
+  EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
+}
+
 }  // namespace
 }  // namespace muster::controller

@@ -130,32 +130,6 @@ TEST_F(Services, APlanIsShownEvenWithoutANode) {
   EXPECT_EQ(response.ranks(0).argv(0), "true");
 }
 
-// Its rank table and its scheduler would be left out by the agents, and its ranks would wait for ever.
-TEST_F(Services, AnEngineThatAgentsCannotServeIsPlannedAndNotSubmitted) {
-  v1::JobSpec mindformers = spec("one");
-  mindformers.set_engine("mindformers");
-  mindformers.mutable_launch()->clear_run();
-  mindformers.mutable_launch()->set_config("/srv/run.yaml");
-  mindformers.mutable_resources()->set_nodes(2);
-  mindformers.mutable_resources()->set_devices(8);
-  mindformers.mutable_resources()->set_type("ascend");
-  v1::PlanJobRequest plan;
-  *plan.mutable_spec() = mindformers;
-  v1::PlanJobResponse planned;
-  const grpc::Status shown = stub_->PlanJob(context().get(), plan, &planned);
-  EXPECT_TRUE(shown.ok()) << shown.error_message();
-  EXPECT_EQ(planned.ranks_size(), 16);
-  v1::SubmitJobRequest submit;
-  *submit.mutable_spec() = mindformers;
-  v1::SubmitJobResponse submitted;
-  const grpc::Status refused = stub_->SubmitJob(context().get(), submit, &submitted);
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(
-      refused.error_message(),
-      "submitting job 'one': engine mindformers is not in this release: its agents do not bring the rank table's file and the scheduler beside its ranks; "
-      "'muster plan' shows what would run");
-}
-
 // A spec of a few lines may ask for a million ranks: all of their environments at once took gigabytes.
 TEST_F(Services, APlanOfManyRanksIsGivenRankByRank) {
   v1::PlanJobRequest request;

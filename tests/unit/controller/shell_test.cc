@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "controller/api/event_text.h"
+#include "controller/core/lost_end.h"
 #include "controller/journal/memory_journal.h"
 
 namespace muster::controller {
@@ -132,6 +133,7 @@ class ShellTest : public testing::Test {
     options.version = "test";
     options.new_cluster = ClusterId("cluster");
     options.describe = describe;
+    options.epochs_lost = [this] { return epochs_lost_; };
     options.on_fatal = [this](const Error& error) { trace_.add("fatal " + error.message); };
     shell_ = std::make_unique<Shell>(*journal_, system_clock(), std::move(options));
     const auto started = shell_->start();
@@ -165,6 +167,7 @@ class ShellTest : public testing::Test {
     return seen.get_future().get();
   }
 
+  std::optional<std::uint64_t> epochs_lost_ = 0;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   Trace trace_;
   std::unique_ptr<HeldJournal> journal_;
@@ -240,6 +243,37 @@ TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
   EXPECT_EQ(started_.cluster, first.cluster);
   EXPECT_EQ(started_.jobs, 1u);
   EXPECT_EQ(jobs_seen(), 1u);
+}
+
+// By how far it skips, the fold knows of the loss, then and at every later start; jobs of after it are not concerned.
+TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
+  const auto lost_ones = [this] {
+    std::promise<std::vector<JobId>> seen;
+    EXPECT_TRUE(shell_->read([&](const View& view) {
+      std::vector<JobId> lost;
+      for (const auto& [id, job] : view.ledger.jobs) {
+        if (job.attempts_lost > 0) lost.push_back(id);
+      }
+      seen.set_value(lost);
+    }));
+    return seen.get_future().get();
+  };
+  make_again();
+  EXPECT_EQ(lost_ones(), std::vector<JobId>());
+  for (const std::optional<std::uint64_t> lost : {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
+    const Epoch before = started_.epoch;
+    epochs_lost_ = lost;
+    make_again();
+    EXPECT_EQ(started_.epoch, core::next_epoch(before, lost.value_or(core::kLossRowsUnknown)));
+    EXPECT_EQ(lost_ones(), std::vector{JobId("0000000000001")});
+  }
+  epochs_lost_ = 0;
+  ASSERT_TRUE(submit("0000000000002", "two"));
+  ASSERT_TRUE(trace_.wait_for("reply 0000000000002"));
+  for (int start = 0; start < 4; ++start) make_again();  // what is superseded goes
+  EXPECT_EQ(lost_ones(), std::vector{JobId("0000000000001")});
 }
 
 // A node is there and one job of one rank runs on it.

@@ -139,5 +139,37 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   EXPECT_EQ(world.ledger.queue.size(), 1U);
 }
 
+// Each costs memory: when there are more than so many, the oldest go before their time, and no other.
+TEST(Propose, TombstonesAreBoundedByTheirNumber) {
+  SmallWorld world;
+  world.limits.archive_after = Duration::zero();
+  world.limits.tombstones_max = 100;
+  world.node("n0", 1);
+  const auto run_one = [&](int number) {
+    const std::string id = fmt::format("j{:04}", number);
+    world.submit(id, SmallWorld::spec(id, 1, 1), "r" + id);
+    world.started(id, 1, "n0");
+    world.exited(id, 1, "n0", 0, 0);
+    world.swept(id, 1, "n0");
+    world.logs(id, 1, "n0");
+    world.pass(std::chrono::seconds(1));
+    world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+  };
+  for (int number = 0; number < 100; ++number) run_one(number);
+  EXPECT_EQ(world.ledger.tombstones.size(), 100U);
+  EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0000")));
+  run_one(100);
+  EXPECT_EQ(world.ledger.tombstones.size(), 100U);
+  EXPECT_FALSE(world.ledger.tombstones.contains(JobId("j0000")));
+  EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0001")));
+  EXPECT_FALSE(world.ledger.request_ids.contains(RequestId("rj0000")));
+  // Also many at once, after an upgrade to a version that keeps fewer.
+  world.limits.tombstones_max = 3;
+  world.settle();
+  EXPECT_EQ(world.ledger.tombstones.size(), 3U);
+  EXPECT_EQ(world.ledger.tombstone_ages.size(), 3U);
+  EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0100")));
+}
+
 }  // namespace
 }  // namespace muster::core

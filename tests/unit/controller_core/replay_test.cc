@@ -67,9 +67,14 @@ class History : public SmallWorld {
     const AttemptRecord& attempt = pick(4) == 0 ? one.attempts[pick(static_cast<std::uint32_t>(one.attempts.size()))] : one.attempts.back();
     const NodePart part = attempt.parts[pick(static_cast<std::uint32_t>(attempt.parts.size()))];
     v1::Fact what = fact(one.id.str(), attempt.number.value);
-    switch (pick(8)) {
+    switch (pick(9)) {
       case 0:
       case 1: what.mutable_started(); break;
+      case 8:
+        if (pick(3) > 0) return;
+        what.mutable_companion_exited()->set_name("scheduler");
+        what.mutable_companion_exited()->set_code(1);
+        break;
       case 2: what.mutable_swept()->set_reason("ended"); break;
       case 3: what.mutable_first_step()->set_step(pick(100)); break;
       case 4: put(ReportLogsCollected{.job = one.id, .attempt = attempt.number, .node = part.placed.node}); return;
@@ -85,6 +90,7 @@ class History : public SmallWorld {
         if (how == 0) what.mutable_exited()->set_code(1);
         if (how == 1) what.mutable_exited()->set_signal(9);
         what.mutable_exited()->set_success_seen(pick(2) == 0);
+        what.mutable_exited()->set_evidence_kind(static_cast<v1::EvidenceKind>(pick(3)));
         break;
       }
     }

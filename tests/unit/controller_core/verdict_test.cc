@@ -55,6 +55,112 @@ TEST(Verdict, AStatusLongBeforeOnTheSameClockIsNoEcho) {
   EXPECT_EQ(world.verdict().cls, FailureClass::UserError);
 }
 
+v1::RankExited saying(v1::RankExited exit, const std::string& evidence, v1::EvidenceKind kind) {
+  exit.set_evidence(evidence);
+  exit.set_evidence_kind(kind);
+  return exit;
+}
+
+// Who failed first, of ranks that say why, ranks that only say that a peer is gone, and ranks of which nobody knows what they say.
+TEST(Verdict, AConsequenceIsNeverTheFirstWhileAnotherHasACause) {
+  struct Said {
+    std::uint32_t rank;
+    v1::RankExited exit;
+    v1::EvidenceKind kind;
+    milliseconds at;
+  };
+  struct Case {
+    const char* name;
+    std::vector<Said> said;
+    FailureClass cls;
+    std::uint32_t rank;
+  };
+  const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE, unknown = v1::EVIDENCE_KIND_UNSPECIFIED;
+  using enum FailureClass;
+  const std::vector<Case> cases = {
+      {"a cause, long after", {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(1), cause, milliseconds(0)}}, UserError, 1},
+      {"a cause on another clock", {{0, with(1), consequence, milliseconds(-9'000)}, {2, with(2), cause, milliseconds(0)}}, UserError, 2},
+      {"of unknown kind", {{0, with(1), consequence, milliseconds(-9'000)}, {3, with(2), unknown, milliseconds(0)}}, UserError, 3},
+      {"an abort that says why", {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(0, 6), cause, milliseconds(0)}}, Signal, 1},
+      {"killed, long after a consequence on the same clock",
+       {{0, with(1), consequence, milliseconds(-9'000)}, {1, with(0, 9), unknown, milliseconds(0)}},
+       Signal,
+       1},
+      {"killed, and its line is a consequence", {{0, with(1), consequence, milliseconds(-50)}, {2, with(0, 11), consequence, milliseconds(0)}}, Signal, 2},
+      {"two causes: the first", {{1, with(1), cause, milliseconds(-10)}, {0, with(1), cause, milliseconds(0)}}, UserError, 1},
+      {"consequences alone: the first", {{0, with(1), consequence, milliseconds(0)}, {3, with(1), consequence, milliseconds(-10)}}, Node, 3},
+      {"aborts alone", {{0, with(0, 6), consequence, milliseconds(-10)}, {1, with(1), consequence, milliseconds(0)}}, Node, 0},
+      {"nobody tells: as ever", {{0, with(1), unknown, milliseconds(-10)}, {1, with(1), unknown, milliseconds(0)}}, UserError, 0},
+  };
+  for (const Case& one : cases) {
+    Running world;
+    for (const Said& said : one.said) world.fact_of_rank(said.rank, saying(said.exit, "a line", said.kind), said.at);
+    const Verdict verdict = world.verdict();
+    EXPECT_EQ(verdict.cls, one.cls) << one.name;
+    EXPECT_EQ(verdict.rank, RankNo(one.rank)) << one.name;
+  }
+}
+
+// The same two lines twice: neither may end the job.
+TEST(Verdict, ConsequencesAloneEndNoJobByComingTwice) {
+  Running world;
+  for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+    v1::Fact what = world.fact("j1", attempt);
+    *what.mutable_exited() = saying(with(1), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE);
+    world.report("n0", std::move(what));
+    world.swept("j1", attempt, "n0");
+    world.swept("j1", attempt, "n1");
+  }
+  EXPECT_EQ(world.job("j1").attempts[0].verdict->signature, world.job("j1").attempts[1].verdict->signature);
+  EXPECT_TRUE(world.job("j1").attempts[1].charged);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+}
+
+// What a newer agent says of its lines is not known here.
+TEST(Verdict, AKindOfANewerAgentIsUnknown) {
+  Running world;
+  world.fact_of_rank(0, saying(with(1), "x", static_cast<v1::EvidenceKind>(99)));
+  EXPECT_EQ(world.job("j1").current()->parts.front().exits.at(RankNo(0)).evidence_kind, EvidenceKind::Unknown);
+}
+
+v1::CompanionExited companion(const std::string& name, int code, int signal = 0) {
+  v1::CompanionExited exit;
+  exit.set_name(name);
+  exit.set_code(signal != 0 ? -1 : code);
+  exit.set_signal(signal);
+  return exit;
+}
+
+TEST(Verdict, OnlyABadEndOfASoundNameIsNews) {
+  Running world;
+  const auto say = [&](v1::CompanionExited exit) {
+    v1::Fact what = world.fact("j1", 1);
+    *what.mutable_companion_exited() = std::move(exit);
+    return world.report("n0", std::move(what)).events.size();
+  };
+  EXPECT_EQ(say(companion("scheduler", 0)), 0U);
+  EXPECT_EQ(say(companion("", 1)), 0U);
+  EXPECT_EQ(say(companion(std::string(kCompanionNameMax + 1, 'x'), 1)), 0U);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  EXPECT_EQ(say(companion("scheduler", 1)), 2U);
+  EXPECT_EQ(say(companion("scheduler", 1)), 0U);
+  for (std::size_t more = 1; more < kCompanionsMax; ++more) EXPECT_EQ(say(companion(fmt::format("c{}", more), 1)), 1U);
+  EXPECT_EQ(say(companion("one too many", 1)), 0U);
+}
+
+TEST(Verdict, ACompanionIsNamed) {
+  Running world;
+  v1::Fact what = world.fact("j1", 1);
+  *what.mutable_companion_exited() = companion("scheduler", 0, 11);
+  world.report("n1", std::move(what));
+  world.fact_of_rank(0, with(1), milliseconds(-200));
+  const Verdict verdict = world.verdict();
+  EXPECT_EQ(verdict.cls, FailureClass::Signal);
+  EXPECT_EQ(verdict.node, NodeName("n1"));
+  EXPECT_FALSE(verdict.rank);
+  EXPECT_EQ(verdict.reason, "the scheduler on node 'n1' was killed by signal 11 (SIGSEGV)");
+}
+
 TEST(Verdict, OutOfMemoryIsItsOwnClass) {
   Running world;
   v1::RankExited oom = with(0, 9);

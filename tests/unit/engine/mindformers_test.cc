@@ -75,6 +75,67 @@ TEST(RankTableLaunch, EnvironmentAndTableAgreeOnEveryNode) {
   }
 }
 
+// In a container that got cards 4 and 5, programs count them from 0; HCCL compares the table with the numbers of the host.
+TEST(RankTableLaunch, ATableHasPhysicalNumbersAndItsRanksLogicalOnes) {
+  const auto spec = mindformers();
+  auto request = request_of(spec);
+  request.nodes[1].physical_ids = {4, 5};
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const ranktable::RankTable table = read(plan->table->bytes);
+  EXPECT_EQ(table.servers[0].devices[1].device_id, 1u);
+  EXPECT_EQ(table.servers[1].devices[1].device_id, 5u);
+  EXPECT_EQ(env(plan->ranks[3], "DEVICE_ID"), "1");
+  EXPECT_EQ(env(plan->ranks[3], "RANK_ID"), "3");
+  request.nodes[1].device_ips.clear();
+  EXPECT_THAT(refusal(request), HasSubstr("device 0 of node 'n2', device 1 of node 'n2' have none: see that `hccn_tool -i 4 -ip -g` answers"));
+}
+
+// Pinned with the placement, when there is no plan of the whole yet.
+TEST(RankTableLaunch, ATableAloneIsThatOfThePlan) {
+  const auto spec = mindformers();
+  auto request = request_of(spec);
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan) << plan.error().message;
+  request.out_dir.clear();
+  const auto alone = plan_table(request);
+  ASSERT_TRUE(alone && *alone != nullptr);
+  EXPECT_EQ((*alone)->bytes, plan->table->bytes);
+  request.nodes[0].device_ips[0] = request.nodes[1].device_ips[0];
+  const auto refused = plan_table(request);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("planning job 'tiny' attempt 1: launch.launcher: HCCL would refuse the rank table of this placement"));
+  const auto msrun = with_launcher(v1::LAUNCHER_MSRUN);
+  EXPECT_EQ(*plan_table(request_of(msrun)), nullptr);
+}
+
+// The table is not there yet: places in it would tell nobody anything. One line, as a verdict has to be.
+TEST(RankTableLaunch, WhatHcclWouldRefuseIsSaidOfNodesAndDevices) {
+  const auto spec = mindformers({}, 2, 4);
+  auto request = request_of(spec, 2, {4, 5, 6, 7});
+  request.nodes[1].device_ips = request.nodes[0].device_ips;
+  const std::string said = refusal(request);
+  EXPECT_THAT(said,
+              HasSubstr("node 'n2' device 4, device_ip: '192.168.0.14' is there twice, first at node 'n1' device 4; every card of the cluster has its own "
+                        "address; node 'n2' device 5, device_ip: "));
+  EXPECT_THAT(said, testing::EndsWith("; and 1 more"));
+  EXPECT_THAT(said, Not(HasSubstr("\n")));
+  EXPECT_THAT(said, Not(HasSubstr("server_list")));
+}
+
+// Where the node does not say which model it has, the type that it says is as good.
+TEST(RankTableLaunch, TheRulesOfTheChipAreThoseOfTheDevicesType) {
+  const auto spec = mindformers({}, 1, 3);
+  auto request = request_of(spec, 1, {0, 1, 2});
+  EXPECT_EQ(refusal(request), "planned");
+  request.nodes[0].device_type = "ascend910b";
+  EXPECT_EQ(refusal(request), "planned");
+  request.nodes[0].device_type = "ascend910";
+  EXPECT_THAT(refusal(request), HasSubstr("HCCL would refuse"));
+  request.nodes[0].device_model = "910B3";
+  EXPECT_EQ(refusal(request), "planned") << "the model says more than the type";
+}
+
 TEST(RankTableLaunch, EveryNodeGetsTheSameBytesAtItsOwnPlace) {
   const auto spec = mindformers();
   const auto request = request_of(spec);

@@ -23,9 +23,10 @@ using testing::HasSubstr;
 FIELDS(ControllerStarted, a, b, c)
 FIELDS(NodeDeclaredDead, a, b)
 FIELDS(CancelRequested, a, b)
-FIELDS(AttemptPlaced, a, b, c, d, e)
+FIELDS(AttemptPlaced, a, b, c, d, e, f)
 FIELDS(NodeStartFailed, a, b, c, d, e, f)
-FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l)
+FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m)
+FIELDS(CompanionExited, a, b, c, d, e, f, g, h)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
@@ -39,7 +40,7 @@ FIELDS(LogsCollected, a, b, c)
 FIELDS(JobArchived, a, b, c, d, e)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
-FIELDS(PlacedNode, a, b, c, d, e, f, g, h)
+FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 FIELDS(ResumePoint, a, b, c)
 #undef FIELDS
 auto fields(const core::NodeRegistered& whole) {
@@ -114,6 +115,15 @@ TEST(Codec, EveryStartFailureComesBackAsItWent) {
   }
 }
 
+TEST(Codec, EveryKindOfEvidenceComesBackAsItWent) {
+  using enum core::EvidenceKind;
+  for (const core::EvidenceKind kind : {Unknown, Cause, Consequence}) {
+    const auto back = decode(encode({.at = {}, .body = core::RankExited{.job = JobId("j"), .evidence = "x", .evidence_kind = kind}}));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(std::get<core::RankExited>(back->body).evidence_kind, kind);
+  }
+}
+
 // A record of before the field: nobody wrote down when the first word came.
 TEST(Codec, AnOlderBreakHasNoArrival) {
   v1::Record record;
@@ -126,16 +136,17 @@ TEST(Codec, AnOlderBreakHasNoArrival) {
 
 TEST(Codec, TypeNumbersAreForEver) {
   // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer replays.
-  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {
-      {10, "controller_started"},  {11, "node_registered"}, {12, "node_declared_dead"}, {13, "job_submitted"},
-      {14, "cancel_requested"},    {15, "attempt_placed"},  {16, "node_started"},       {17, "node_start_failed"},
-      {18, "rank_exited"},         {19, "node_swept"},      {20, "first_step"},         {21, "checkpoint_completed"},
-      {22, "attempt_broke"},       {23, "attempt_ended"},   {24, "caught_up"},          {25, "attempt_completed"},
-      {26, "job_ended"},           {27, "logs_collected"},  {28, "job_archived"},       {29, "tombstone_dropped"},
-      {30, "checkpoint_set_aside"}};
+  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {{10, "controller_started"}, {11, "node_registered"},   {12, "node_declared_dead"},
+                                                                            {13, "job_submitted"},      {14, "cancel_requested"},  {15, "attempt_placed"},
+                                                                            {16, "node_started"},       {17, "node_start_failed"}, {18, "rank_exited"},
+                                                                            {19, "node_swept"},         {20, "first_step"},        {21, "checkpoint_completed"},
+                                                                            {22, "attempt_broke"},      {23, "attempt_ended"},     {24, "caught_up"},
+                                                                            {25, "attempt_completed"},  {26, "job_ended"},         {27, "logs_collected"},
+                                                                            {28, "job_archived"},       {29, "tombstone_dropped"}, {30, "checkpoint_set_aside"},
+                                                                            {31, "companion_exited"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
-  EXPECT_EQ(kind_name(31), "");
+  EXPECT_EQ(kind_name(32), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {
@@ -173,6 +184,13 @@ TEST(Codec, RefusesWhatANewerVersionWrote) {
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
   EXPECT_THAT(back.error().message, HasSubstr("outcome 9"));
+
+  v1::Record kind;
+  kind.mutable_rank_exited()->set_evidence_kind(static_cast<v1::EvidenceKind>(9));
+  back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
+  EXPECT_THAT(back.error().message, HasSubstr("kind of evidence 9"));
 }
 
 TEST(Codec, RefusesWhatNobodyWrote) {
@@ -185,6 +203,9 @@ TEST(Codec, RefusesWhatNobodyWrote) {
   v1::Record port;
   port.mutable_attempt_placed()->set_master_port(65'536);
   EXPECT_EQ(decode({.format = 1, .type = 15, .payload = port.SerializeAsString()}).error().code, ErrorCode::DataLoss);
+  v1::Record hccl;
+  hccl.mutable_attempt_placed()->add_nodes()->set_hccl_port(65'536);
+  EXPECT_EQ(decode({.format = 1, .type = 15, .payload = hccl.SerializeAsString()}).error().code, ErrorCode::DataLoss);
 }
 
 }  // namespace

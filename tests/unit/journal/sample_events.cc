@@ -62,7 +62,15 @@ std::vector<core::Event> one_of_every_kind() {
                                 .devices = {0, 3},
                                 .first_rank = RankNo(8),
                                 .rank_count = 2,
-                                .device_type = "ascend"};
+                                .device_type = "ascend910b",
+                                .interface = "bond0",
+                                .device_model = "910B3",
+                                .physical_ids = {4, 7},
+                                .device_ips = {"192.98.92.1", "192.98.92.2"},
+                                .super_device_ids = {"0", "65536"},
+                                .super_pod_id = "1",
+                                .server_id = "10.0.0.70",
+                                .hccl_port = 60'000};
   std::vector<core::EventBody> bodies = {
       core::ControllerStarted{.epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
       core::NodeRegistered{.node = node, .instance = InstanceId("i-1"), .boot_id = BootId("b-1"), .inventory = inventory(), .version = "0.1.0"},
@@ -73,7 +81,8 @@ std::vector<core::Event> one_of_every_kind() {
                           .attempt = attempt,
                           .nodes = {placed, placed},
                           .master_port = 65'535,
-                          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5"}},
+                          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5"},
+                          .table_sha256 = std::string(64, 'a')},
       core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when, .resolved = resolved()},
       core::NodeStartFailed{.job = job, .attempt = attempt, .node = node, .why = core::StartFailure::Port, .text = "port 20000 is taken", .node_time = when},
       core::RankExited{.job = job,
@@ -87,7 +96,10 @@ std::vector<core::Event> one_of_every_kind() {
                        .lost = true,
                        .success_seen = true,
                        .evidence = "Killed",
-                       .node_time = when},
+                       .node_time = when,
+                       .evidence_kind = core::EvidenceKind::Consequence},
+      core::CompanionExited{
+          .job = job, .attempt = attempt, .node = node, .name = "scheduler", .code = -1, .signal = 11, .evidence = "Segmentation fault", .node_time = when},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},

@@ -33,6 +33,7 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
     for (const core::Event& event : one_of_every_kind()) {
       if (std::holds_alternative<core::JobArchived>(event.body) || std::holds_alternative<core::TombstoneDropped>(event.body)) continue;  // archive_test.cc
       if (std::holds_alternative<core::ControllerStarted>(event.body) || std::holds_alternative<core::NodeRegistered>(event.body)) continue;
+      if (std::holds_alternative<core::NodeDeclaredDead>(event.body)) continue;  // twice the same: live_rows_test.cc
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());
     }

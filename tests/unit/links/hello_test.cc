@@ -50,22 +50,36 @@ TEST(Hello, ALowerEpochThanTheAgentHasSeenIsRefused) {
   EXPECT_EQ(judged(one), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-// Facts of one node concern that node; everything else about a job concerns all its nodes.
-TEST(TouchedNodes, AreThoseWhoseOrdersMayChange) {
-  core::Ledger folded;
-  std::uint64_t index = 0;
-  const auto row = [&](core::EventBody body) {
+struct TouchedNodes : testing::Test {
+  std::vector<journal::Row> row(core::EventBody body) {
     const journal::Row made{.index = JournalIndex(++index), .event = {.at = WallTime(), .body = std::move(body)}};
     core::apply(folded, made.index, made.event);
     return std::vector{made};
-  };
-  const JobId job("0000000000001");
-  EXPECT_TRUE(touched_nodes(row(core::JobSubmitted{.job = job}), folded).empty());
+  }
+
+  core::Ledger folded;
+  std::uint64_t index = 0;
+  const JobId job{"0000000000001"};
   const std::vector<core::PlacedNode> nodes = {{.node = NodeName("a"), .address = "x", .devices = {0}, .first_rank = RankNo(0), .rank_count = 1},
                                                {.node = NodeName("b"), .address = "y", .devices = {0}, .first_rank = RankNo(1), .rank_count = 1}};
-  const std::vector both = {NodeName("a"), NodeName("b")};
+  const std::vector<NodeName> both = {NodeName("a"), NodeName("b")};
+};
+
+// Facts of one node concern that node; everything else about a job concerns all its nodes.
+TEST_F(TouchedNodes, AreThoseWhoseOrdersMayChange) {
+  EXPECT_TRUE(touched_nodes(row(core::JobSubmitted{.job = job}), folded).empty());
   EXPECT_EQ(touched_nodes(row(core::AttemptPlaced{.job = job, .attempt = AttemptNo(1), .nodes = nodes, .master_port = 20'000}), folded), both);
   EXPECT_EQ(touched_nodes(row(core::NodeStarted{.job = job, .attempt = AttemptNo(1), .node = NodeName("b")}), folded), std::vector{NodeName("b")});
+  for (const char* name : {"a", "b"}) row(core::NodeStarted{.job = job, .attempt = AttemptNo(1), .node = NodeName(name)});
+  EXPECT_EQ(touched_nodes(row(core::RankExited{.job = job, .attempt = AttemptNo(1), .node = NodeName("b"), .rank = RankNo(1)}), folded),
+            std::vector{NodeName("b")});
+  EXPECT_EQ(touched_nodes(row(core::RankExited{.job = job, .attempt = AttemptNo(1), .node = NodeName("a"), .rank = RankNo(0)}), folded), both)
+      << "the last rank's end: what is beside the ranks may end as well";
+}
+
+TEST_F(TouchedNodes, AreAllOfAJobThatBreaks) {
+  row(core::JobSubmitted{.job = job});
+  row(core::AttemptPlaced{.job = job, .attempt = AttemptNo(1), .nodes = nodes, .master_port = 20'000});
   EXPECT_EQ(touched_nodes(row(core::AttemptBroke{.job = job, .attempt = AttemptNo(1)}), folded), both);
 }
 

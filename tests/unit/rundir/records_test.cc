@@ -37,6 +37,22 @@ TEST(RunName, IsJobAndAttempt) {
   }
 }
 
+TEST(CompanionName, IsAPartOfAPath) {
+  for (const std::string& name : {std::string("scheduler"), std::string("a"), std::string("A_9-z"), std::string(64, 'x')}) EXPECT_TRUE(is_companion_name(name));
+  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a b"), std::string("a\n"),
+                                  std::string(65, 'x'), std::string("\xc3\xa4"), std::string("a\0b", 3)}) {
+    EXPECT_FALSE(is_companion_name(name)) << name;
+  }
+}
+
+TEST(RankLog, TellsItsRank) {
+  const RunLayout run("/r");
+  for (const std::uint32_t rank : {0U, 7U, 4294967295U}) EXPECT_EQ(rank_of_log(run.rank_log(rank).filename().string()), rank);
+  for (const char* name : {"", "rank-.log", "rank-1.cursor", "rank-01.log", "rank-4294967296.log", "rank-1.log.damaged", "rank--1.log", "worker.log"}) {
+    EXPECT_FALSE(rank_of_log(name)) << name;
+  }
+}
+
 TEST(Cookie, IsAFunctionOfNames) { EXPECT_EQ(cookie(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n"); }
 
 TEST_F(RunDir, LaunchComesBack) {

@@ -209,11 +209,23 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_nodes(70000); }), "resources.nodes: 70000 is out of range (1..65536)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_devices(2), s.mutable_resources()->add_device_ids(0); }),
             "resources.devices: 2 devices, and 1 named ones; leave one of the two out\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("tpu"); }), "resources.type: 'tpu' is not accepted (auto | cpu | ascend | nvidia)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("tpu"); }),
+            "resources.type: 'tpu' is not accepted (auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_type("auto | cpu"); }),
-            "resources.type: 'auto | cpu' is not accepted (auto | cpu | ascend | nvidia)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0"); }),
-            "network.interface: 'eth0' is not accepted: a choice of interface is not in this release (auto)\n");
+            "resources.type: 'auto | cpu' is not accepted (auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0"); }), "");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_interface("eth0,ib0"); }),
+            "network.interface: 'eth0,ib0' is not an interface's name: letters, digits, . _ -, at most 15 characters (auto | a name, as in /sys/class/net)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(" \n"); }), "runtime.setup[0]: is empty: a command for a shell\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->add_setup(std::string(70'000, 'x')); }),
+            "runtime.setup: has 70001 bytes, at most 65536; put it into a script and call that\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->mutable_setup_timeout()->set_seconds(5); }),
+            "runtime.setup.run: is missing, and there is a time for it (text | list of texts)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              s.mutable_runtime()->add_setup("true");
+              s.mutable_runtime()->mutable_setup_timeout()->set_seconds(86'401);
+            }),
+            "runtime.setup.timeout: is out of range (a duration, 1s..24h)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_master_port(70000); }), "network.master_port: 70000 is out of range (0 = auto, 1..65535)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_dir("rel"); }),
             "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below ${out} unless absolute)\n");
@@ -252,6 +264,19 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
                 for (int i = 0; i < 20; ++i) s.mutable_launch()->add_run(std::string(100'000, 'x'));
               }),
               testing::HasSubstr("the spec has 2000"));
+}
+
+// For a shell to read: words, quotes and ${...} are its own.
+TEST(Parse, SetupHasThreeForms) {
+  const auto setup = [](const std::string& given) { return sound(minimal() + "runtime: {setup: " + given + "}\n").runtime(); };
+  EXPECT_THAT(setup("\"source a.sh; export B=$A | cat\"").setup(), testing::ElementsAre("source a.sh; export B=$A | cat"));
+  EXPECT_THAT(setup("[\"echo '${HOME}'\", 'true']").setup(), testing::ElementsAre("echo '${HOME}'", "true"));
+  EXPECT_EQ(setup("[a]").setup_timeout().seconds(), 1'800);
+  const v1::RuntimeSpec timed = setup("{run: [a, b], timeout: 90s}");
+  EXPECT_THAT(timed.setup(), testing::ElementsAre("a", "b"));
+  EXPECT_EQ(timed.setup_timeout().seconds(), 90);
+  EXPECT_FALSE(setup("[]").has_setup_timeout()) << "the spec of a job without one is what it was";
+  EXPECT_FALSE(setup("null").has_setup_timeout());
 }
 
 TEST(SpecHash, DependsOnTheSpecAlone) {

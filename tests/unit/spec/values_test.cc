@@ -65,7 +65,8 @@ TEST(Words, SplitLikeAShells) {
   EXPECT_EQ(engine::split_words("a \\\n b\\\r\n").value(), (Words{"a", "b"}));
   EXPECT_EQ(engine::split_words("--re 'a|b;c' \"x > y\" \\&").value(), (Words{"--re", "a|b;c", "x > y", "&"}));
   EXPECT_EQ(engine::split_words("").value(), Words{});
-  for (const char* text : {"'", "\"", "a\\", "a | b", "a && b", "a; b", "a > b", "a <b", "\"a\\\""}) EXPECT_FALSE(engine::split_words(text)) << text;
+  EXPECT_EQ(engine::split_words("a\\ b ' c'").value(), (Words{"a b", " c"}));
+  for (const char* text : {"'", "\"", "a\\", "a | b", "a && b", "a; b", "a > b", "a <b", "\"a\\\"", "a \\ --b"}) EXPECT_FALSE(engine::split_words(text)) << text;
 }
 
 TEST(Words, QuotedWordsReadBack) {

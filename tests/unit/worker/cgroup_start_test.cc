@@ -19,7 +19,7 @@
 
 #include "common/process/cgroup.h"
 #include "tests/unit/worker/run_under_test.h"
-#include "worker/rank_start.h"
+#include "worker/process_start.h"
 
 namespace muster::worker {
 namespace {
@@ -133,7 +133,7 @@ TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
                              .report_fd = write_end.get(),
                              .cgroup_dir_fd = cgroup->dir_fd(),
                              .cgroup_procs_fd = cgroup->procs_fd()};
-  const auto rank = start_rank(context, 0);
+  const auto rank = start_process(context, {.kind = ProcessKind::Rank});
   ASSERT_TRUE(rank) << rank.error().message;
   write_end.reset();
   StartReport report;

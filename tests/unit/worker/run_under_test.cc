@@ -158,6 +158,10 @@ std::string kinds(const RunUnderTest::Events& events) {
       case rundir::v1::Event::kStopRequested: text += 'Q'; break;
       case rundir::v1::Event::kSwept: text += 'W'; break;
       case rundir::v1::Event::kRankStarted: text += 'R'; break;
+      case rundir::v1::Event::kCompanionStarted: text += 'C'; break;
+      case rundir::v1::Event::kCompanionExited: text += 'X'; break;
+      case rundir::v1::Event::kSetupStarted: text += '('; break;
+      case rundir::v1::Event::kSetupEnded: text += ')'; break;
       case rundir::v1::Event::WHAT_NOT_SET: text += '?'; break;
     }
   }

@@ -61,8 +61,9 @@ class RunUnderTest {
   std::vector<pid_t> workers_;
 };
 
-// Shorthands over a list of events.
-std::string kinds(const RunUnderTest::Events& events);  // "RRS.EE.W": R rank started, S started, F start failed, E exited, Q stop requested, W swept
+// Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C companion started, R rank started, S started, F start failed, E exited,
+// X companion exited, Q stop requested, W swept.
+std::string kinds(const RunUnderTest::Events& events);  // "(.)CRRS.EEX.W"
 const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);
 const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::Event::WhatCase what);
 pid_t pid_of(const RunUnderTest::Events& events, std::uint32_t rank);

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "tests/unit/worker/run_under_test.h"
-#include "worker/rank_start.h"
+#include "worker/process_start.h"
 
 namespace muster::worker {
 namespace {
@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 TEST(Environment, RankOverCommonCookieOverBoth) {
   rundir::v1::Launch launch;
   for (const char* variable : {"A=1", "B=2", "A=3", "MUSTER_COOKIE=forged"}) launch.add_env(variable);
-  rundir::v1::RankLaunch rank;
+  rundir::v1::RankLaunch& rank = *launch.add_ranks();
   for (const char* variable : {"B=rank", "BB=5", "EMPTY="}) rank.add_env(variable);
-  const std::string cookie = "MUSTER_COOKIE=true";
+  const StartContext context{.launch = &launch, .cookie = "MUSTER_COOKIE=true"};
   std::vector<std::string> texts;
-  for (const char* variable : environment_of(launch, rank, cookie)) texts.emplace_back(variable);
+  for (const char* variable : environment_of(context, {.kind = ProcessKind::Rank})) texts.emplace_back(variable);
   EXPECT_THAT(texts, testing::UnorderedElementsAre("A=3", "B=rank", "BB=5", "EMPTY=", "MUSTER_COOKIE=true"));
 }
 

@@ -129,6 +129,7 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   test.shell(stub_path() + " --block & exit 0");
   test.stub({"--block"});
   test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));  // rank 1 has its environment then, which may be after rank 0's end
   ASSERT_TRUE(test.wait_for(Event::kExited));
   // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait for the member itself.
   const auto scan = process::scan_cookie(rundir::kCookieVariable, test.launch.cookie());

@@ -1,0 +1,179 @@
+// The whole agent with stand-in tools on its path: what it tells a controller of its devices, and when.
+#include <condition_variable>
+
+#include "agent/loop.h"
+#include "common/log/log.h"
+#include "common/rpc/channel.h"
+#include "tests/unit/agent_host/support.h"
+#include "tests/unit/agent_link/fake_controller.h"
+#include "tests/unit/agent_probe/folder.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+class AgentDevices : public ::testing::Test {
+ protected:
+  AgentDevices() {
+    static const auto logging = log::set_up({.daemon = "test", .level = "off"});
+    EXPECT_TRUE(logging);
+    address_ = "unix:" + (dir_.path() / "s").string();
+    controller_ = std::make_unique<FakeController>(address_, [this](FakeController::Stream& stream, const v1::ConnectRequest& request) {
+      v1::ConnectResponse response;
+      if (request.has_hello()) {
+        response = welcome_message();
+        response.mutable_welcome()->mutable_pulse_interval()->set_seconds(0);
+        response.mutable_welcome()->mutable_pulse_interval()->set_nanos(20'000'000);
+      } else if (request.has_pulse() && acks_) {
+        response.mutable_pulse_ack()->set_number(request.pulse().number());
+        response.mutable_pulse_ack()->set_epoch(1);
+      } else {
+        return std::optional<grpc::Status>();
+      }
+      stream.Write(response);
+      return std::optional<grpc::Status>();
+    });
+    machine("910b_container");
+    for (const char* tool : {"npu-smi", "hccn_tool"}) tools_.tool(tool, "recorded");
+  }
+  ~AgentDevices() override {
+    if (agent_) {
+      agent_->stop();
+      loop_->stop();
+    }
+    agent_.reset();
+    loop_.reset();
+    controller_.reset();
+    ::unsetenv("MUSTER_RECORDED");
+  }
+  // What the tools print from now on.
+  void machine(const std::string& name) {
+    tools_.write("next.txt", read_text(probe::Recorded(name).path()));
+    show();
+  }
+  void show() {
+    std::filesystem::rename(tools_.path() / "next.txt", tools_.path() / "machine.txt");
+    ASSERT_EQ(::setenv("MUSTER_RECORDED", tools_.file("machine.txt").c_str(), 1), 0);
+  }
+  void begin(Duration interval, Duration bound = std::chrono::seconds(120)) {
+    auto state = StateDir::open(dir_.path() / "state");
+    ASSERT_TRUE(state) << state.error().message;
+    loop_ = std::make_unique<async::Loop>("test-agent");
+    AgentOptions options{
+        .host = {.layout = state->layout(),
+                 .self = {.instance = state->identity().instance, .boot_id = *process::boot_id()},
+                 .node = kNode,
+                 .worker = worker_binary(),
+                 .min_free_bytes = 1},
+        .probe = probe::ProbeOptions{.path = tools_.path().string() + ":/usr/bin:/bin", .each = milliseconds(120'000), .total = milliseconds(120'000)},
+        .probe_interval = interval,
+        .first_look_bound = bound,
+        .version = "test",
+        .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; }};
+    agent_ = std::make_unique<Agent>(*loop_, std::move(*state), std::move(options));
+    auto started = agent_->start();
+    ASSERT_TRUE(started) << started.error().message;
+  }
+  std::optional<v1::Inventory> told(const std::function<bool(const v1::Inventory&)>& fits) {
+    const auto heard = controller_->wait_for([&](const v1::ConnectRequest& request) { return request.has_hello() && fits(request.hello().inventory()); },
+                                             std::chrono::seconds(60));
+    if (!heard) return std::nullopt;
+    return heard->hello().inventory();
+  }
+  // The first pulse with such a reading of the device.
+  bool read(std::uint32_t device, v1::DeviceHealth health, const std::string& part = "") {
+    const auto fits = [&](const v1::DeviceReading& one) {
+      return one.id() == device && one.health() == health && one.health_text().find(part) != std::string::npos;
+    };
+    return controller_
+        ->wait_for([&](const v1::ConnectRequest& request) { return request.has_pulse() && std::ranges::any_of(request.pulse().devices(), fits); },
+                   std::chrono::seconds(60))
+        .has_value();
+  }
+
+  TempDir dir_;
+  probe::Folder tools_;
+  std::string address_;
+  std::atomic<bool> acks_ = true;
+  std::unique_ptr<FakeController> controller_;
+  std::unique_ptr<async::Loop> loop_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(AgentDevices, ComeWithTheHelloAndTheirReadingsWithTheFirstPulse) {
+  begin(Duration::zero());
+  const auto inventory = told([](const v1::Inventory&) { return true; });
+  ASSERT_TRUE(inventory);
+  ASSERT_EQ(inventory->devices_size(), 4);
+  EXPECT_EQ(inventory->devices(0).id(), 0U);
+  EXPECT_EQ(inventory->devices(0).physical_id(), 4U);
+  EXPECT_EQ(inventory->devices(0).addresses(0), "192.168.4.21");
+  ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_OK));
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& request) mutable { return request.has_pulse() && ++n == 10; }));
+  const auto heard = controller_->heard();
+  const auto first = std::ranges::find_if(heard, [](const v1::ConnectRequest& request) { return request.has_pulse(); });
+  EXPECT_EQ(first->pulse().devices_size(), 4) << "nothing may be placed before it";
+  EXPECT_FALSE(heard.back().pulse().devices_size() > 0) << "said, and acknowledged";
+}
+
+TEST_F(AgentDevices, ALookIsSaidUntilItIsAcknowledged) {
+  acks_ = false;
+  begin(Duration::zero());
+  EXPECT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& request) mutable { return request.has_pulse() && request.pulse().devices_size() == 4 && ++n == 5; }));
+}
+
+TEST_F(AgentDevices, TheHelloDoesNotWaitForAToolThatHangs) {
+  tools_.tool("npu-smi", "hang");
+  begin(Duration::zero(), milliseconds(1));
+  const auto inventory = told([](const v1::Inventory&) { return true; });
+  ASSERT_TRUE(inventory);
+  EXPECT_EQ(inventory->devices_size(), 0) << "not CPU slots";
+  ASSERT_EQ(inventory->findings_size(), 1);
+  EXPECT_EQ(inventory->findings(0), "the tools have not answered yet: the devices are told as soon as they are known");
+}
+
+TEST_F(AgentDevices, WhatComesLateIsToldWithAnotherHello) {
+  begin(Duration::zero(), Duration::zero());
+  EXPECT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+}
+
+TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {
+  const std::string whole = read_text(probe::Recorded("910b_container").path());
+  begin(milliseconds(1));
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
+  // As the tools show it when card 7 has fallen off: neither in the table nor in the numbers.
+  std::string fewer;
+  std::istringstream lines(whole);
+  bool second_row = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool row = line.starts_with("| 7 ") || line.starts_with("\t7 ");
+    if (!row && !second_row) fewer += line + "\n";
+    second_row = line.starts_with("| 7     910B3");
+  }
+  tools_.write("next.txt", fewer);
+  show();
+  ASSERT_TRUE(read(3, v1::DEVICE_HEALTH_BAD, "the tools do not show it"));
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 3; }));
+  const int before = controller_->connections();
+  tools_.write("next.txt", whole);
+  show();
+  ASSERT_TRUE(controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& request) mutable { return request.has_hello() && request.hello().inventory().devices_size() == 4 && ++n == 2; },
+      std::chrono::seconds(60)));
+  EXPECT_GT(controller_->connections(), before);
+}
+
+// The tools are removed by an upgrade of the driver, while the agent runs.
+TEST_F(AgentDevices, ToolsThatGoTakeNoDevicesAway) {
+  begin(milliseconds(1));
+  ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+  std::filesystem::remove(tools_.path() / "npu-smi");
+  ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_BAD, "the tools do not show it"));
+  EXPECT_EQ(controller_->connections(), 1);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,240 @@
+// Companions and setup through the whole host: order, record, worker, what is seen and told of it.
+#include <algorithm>
+
+#include "common/rundir/event_log.h"
+#include "common/rundir/records.h"
+#include "tests/unit/agent_host/support.h"
+
+namespace muster::agent {
+namespace {
+
+class Companions : public ::testing::Test {
+ protected:
+  v1::NodeLaunch with_companion(const std::string& ranks, const std::string& companion) {
+    v1::NodeLaunch launch = shell_launch(dir_.path(), ranks);
+    v1::CompanionProcess& added = *launch.add_companions();
+    added.set_name("scheduler");
+    for (const char* word : {"sh", "-c"}) added.add_argv(word);
+    added.add_argv(companion);
+    added.set_cwd(dir_.path().string());
+    (*added.mutable_env())["MS_ROLE"] = "MS_SCHED";
+    return launch;
+  }
+  static bool over(const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }
+  static const v1::CompanionExited* told(const std::vector<v1::Fact>& facts) {
+    const auto found = std::ranges::find_if(facts, &v1::Fact::has_companion_exited);
+    return found == facts.end() ? nullptr : &found->companion_exited();
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
+  std::vector<v1::Fact> facts;
+  {
+    HostLife life(dir_.path() / "state");
+    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: Bind to 10.0.0.1:8118 failed'; echo end; exit 3")});
+    ASSERT_TRUE(life.wait_for(over));
+    facts = facts_of(kRun, life.seen());
+    EXPECT_TRUE(life.troubles().empty()) << life.troubles().front();
+  }
+  const v1::CompanionExited* exited = told(facts);
+  ASSERT_NE(exited, nullptr);
+  EXPECT_EQ(exited->name(), "scheduler");
+  EXPECT_EQ(exited->code(), 3);
+  EXPECT_EQ(exited->evidence(), "RuntimeError: Bind to 10.0.0.1:8118 failed");
+  const auto rank = std::ranges::find_if(facts, &v1::Fact::has_exited);
+  ASSERT_NE(rank, facts.end());
+  EXPECT_TRUE(rank->exited().stop_requested()) << "its end is not the cause";
+  EXPECT_LT(std::ranges::find_if(facts, &v1::Fact::has_companion_exited), rank);
+
+  // The log is gone: the mark has the line.
+  std::filesystem::remove(rundir::RunLayout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second)).companion_log("scheduler"));
+  HostLife life(dir_.path() / "state");
+  const auto again = facts_of(kRun, life.seen());
+  ASSERT_EQ(again.size(), facts.size());
+  for (std::size_t i = 0; i < facts.size(); ++i) EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
+}
+
+TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
+  {
+    HostLife life(dir_.path() / "good");
+    life.perform(StartRun{.run = kRun, .launch = with_companion("true", "echo $MS_ROLE $RANK; exit 0")});
+    ASSERT_TRUE(life.wait_for(over));
+    EXPECT_EQ(told(facts_of(kRun, life.seen())), nullptr);
+    ASSERT_EQ(life.seen().companion_exits.size(), 1U);
+    EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "MS_SCHED\n") << "the ranks' variables are not its own";
+    EXPECT_EQ(life.seen().swept_reason, "ended");
+  }
+  HostLife life(dir_.path() / "stopped");
+  life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "exec sleep 60")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
+  life.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(life.wait_for(over));
+  EXPECT_EQ(told(facts_of(kRun, life.seen())), nullptr);
+}
+
+TEST_F(Companions, NamesThatAreNoNamesAreRefused) {
+  for (const std::string& name : {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'x')}) {
+    const TempDir dir;
+    HostLife life(dir.path() / "state");
+    v1::NodeLaunch launch = with_companion("true", "true");
+    launch.mutable_companions(0)->set_name(name);
+    life.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+    EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
+    EXPECT_EQ(life.seen().refused->second, "starting companion '" + name + "': its name may have 1 to 64 letters, digits, '-' and '_'");
+  }
+}
+
+TEST_F(Companions, AProgramThatIsNotThereIsRefusedByName) {
+  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/usr/bin:/bin"; });
+  v1::NodeLaunch launch = with_companion("true", "true");
+  launch.mutable_companions(0)->set_argv(0, "no-such-program");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(life.seen().refused->second, "starting companion 'scheduler': executing 'no-such-program': there is no 'no-such-program' on PATH '/usr/bin:/bin'");
+}
+
+class SetupOfARun : public Companions {};
+
+TEST_F(SetupOfARun, TheOrderIsOverWhatItLeftAndTheBaseBelow) {
+  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/usr/bin:/bin:/agents"; });
+  v1::NodeLaunch launch = with_companion("printf '%s\\n' \"$PATH\" \"$A\" \"$B\" \"$LANG\" \"$PYTHONUNBUFFERED\"", "echo $A; exit 0");
+  (*launch.mutable_env())["B"] = "order";
+  launch.mutable_setup()->set_cwd(dir_.path().string());
+  for (const char* command : {"a=(setup)", "export A=${a[0]} B=setup LANG=de_DE", "export PATH=/venv:$PATH"}) launch.mutable_setup()->add_commands(command);
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for(over));
+  EXPECT_FALSE(life.seen().start_failed) << *life.seen().start_failed;
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "/venv:/usr/bin:/bin:/agents\nsetup\norder\nde_DE\n1\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "setup\n");
+}
+
+TEST_F(SetupOfARun, MayBringTheScriptAndTheDirectoryThatRanksNeed) {
+  HostLife life(dir_.path() / "state");
+  v1::NodeLaunch launch = shell_launch(dir_.path() / "clone", "", 1);
+  launch.mutable_ranks(0)->clear_argv();
+  for (const char* word : {"sh", "train.sh"}) launch.mutable_ranks(0)->add_argv(word);
+  launch.mutable_setup()->set_cwd(dir_.path().string());
+  launch.mutable_setup()->add_commands("mkdir clone");
+  launch.mutable_setup()->add_commands("echo 'echo trained' > clone/train.sh");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for(over));
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "trained\n");
+}
+
+TEST_F(SetupOfARun, ABadEndIsAFailureOfTheLaunch) {
+  HostLife life(dir_.path() / "state");
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
+  launch.mutable_setup()->add_commands("echo no licence >&2; exit 4");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for(over));
+  const auto facts = facts_of(kRun, life.seen());
+  const auto failed = std::ranges::find_if(facts, &v1::Fact::has_start_failed);
+  ASSERT_NE(failed, facts.end());
+  EXPECT_EQ(failed->start_failed().why(), v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(failed->start_failed().text(), "running runtime.setup: it ended with status 4: no licence");
+  EXPECT_FALSE(life.seen().setting_up);
+}
+
+TEST_F(SetupOfARun, IsSeenWhileItRunsAndEndsWithAStop) {
+  HostLife life(dir_.path() / "state");
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
+  launch.mutable_setup()->add_commands("sleep 60");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
+  life.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(life.wait_for(over));
+  EXPECT_FALSE(life.seen().setting_up);
+  EXPECT_EQ(life.seen().swept_reason, "stopped");
+  EXPECT_TRUE(life.seen().exits.empty());
+}
+
+// The run directory is closed to him: script and environment are handed to him open.
+TEST_F(SetupOfARun, OfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root starts processes as another user; this is user " << ::geteuid();
+  std::filesystem::permissions(dir_.path(), static_cast<std::filesystem::perms>(0755));
+  HostLife life(dir_.path() / "state");
+  v1::NodeLaunch launch = with_companion("echo $WHO", "id -un; exit 0");
+  launch.set_user("nobody");
+  launch.mutable_setup()->set_cwd(dir_.path().string());
+  launch.mutable_setup()->add_commands("export WHO=$(id -un)");
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  ASSERT_TRUE(life.wait_for(over));
+  EXPECT_FALSE(life.seen().start_failed) << *life.seen().start_failed;
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).rank_log(0)), "nobody\n");
+  EXPECT_EQ(read_text(rundir::RunLayout(life.run_dir()).companion_log("scheduler")), "nobody\n");
+}
+
+// A power cut took the launch record, the exits were with the controller already: it waited for logs that the agent could not name, and the job was never
+// archived.
+TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
+  for (const bool zeros : {false, true}) {
+    const TempDir dir;
+    const rundir::RunLayout layout(rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
+    std::filesystem::create_directories(layout.root().parent_path());
+    ASSERT_TRUE(rundir::make_run(layout));
+    if (zeros) std::ofstream(layout.launch()) << std::string(4096, '\0');
+    rundir::v1::Claim claim;
+    claim.set_pid(4'000);
+    claim.set_start_time(1);
+    claim.set_boot_id("another-boot");
+    ASSERT_TRUE(rundir::write_claim(layout, claim));
+    auto events = rundir::EventWriter::open(layout.events());
+    ASSERT_TRUE(events);
+    rundir::v1::Event exited = rundir::stamped_event({.now = system_clock().now(), .boot = BootId("another-boot")});
+    exited.mutable_exited()->set_rank(6);
+    ASSERT_TRUE(events->append(exited));
+    for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log"}) std::ofstream(layout.logs() / name) << "line\n";
+
+    HostLife life(dir.path() / "state");
+    const Self self{.instance = life.state().identity().instance, .boot_id = *process::boot_id()};
+    life.on_loop([&] {
+      EXPECT_EQ(life.host().order(kRun), nullptr) << "not before it is over";
+      for (const Action& action : reconcile(self, nullptr, life.host().seen(), true)) life.host().perform(action);
+    });
+    EXPECT_EQ(life.seen().swept_reason, "rebooted");
+    EXPECT_EQ(life.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7})) << "and those between them";
+    life.on_loop([&] {
+      ASSERT_NE(life.host().order(kRun), nullptr);
+      EXPECT_EQ(life.host().order(kRun)->watching().grammar(), "none");
+    });
+    EXPECT_EQ(facts_of(kRun, life.seen()).size(), 5U) << "one exit, three that nobody saw, the sweep";
+  }
+}
+
+// Names of files are anybody's: the highest number there is, and two that no node has between them.
+TEST(LostRecord, NamesOfLogsHaveBounds) {
+  for (const auto& [names, ranks] : {std::pair(std::vector<std::string>{"rank-4294967295.log"}, std::vector<std::uint32_t>{4'294'967'295}),
+                                     std::pair(std::vector<std::string>{"rank-4294967295.log", "rank-0.log"}, std::vector<std::uint32_t>{})}) {
+    const TempDir dir;
+    const rundir::RunLayout layout(rundir::AgentLayout(dir.path() / "state").run(kRun.first, kRun.second));
+    std::filesystem::create_directories(layout.root().parent_path());
+    ASSERT_TRUE(rundir::make_run(layout));
+    rundir::v1::Claim claim;
+    claim.set_pid(4'000);
+    claim.set_boot_id("another-boot");
+    ASSERT_TRUE(rundir::write_claim(layout, claim));
+    for (const std::string& name : names) std::ofstream(layout.logs() / name) << "";
+    HostLife life(dir.path() / "state");
+    life.perform(MarkSwept{.run = kRun, .reason = "rebooted"});
+    EXPECT_EQ(life.seen().ranks, ranks);
+  }
+}
+
+TEST(LostRecord, WithoutATraceThereIsNothingToName) {
+  const TempDir dir;
+  HostLife life(dir.path() / "state");
+  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "gone"});
+  life.on_loop([&] {
+    for (const Action& action : reconcile({.instance = life.state().identity().instance, .boot_id = *process::boot_id()}, nullptr, life.host().seen(), false))
+      life.host().perform(action);
+  });
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  life.on_loop([&] { EXPECT_EQ(life.host().order(kRun), nullptr); });
+  EXPECT_TRUE(life.seen().ranks.empty());
+}
+
+}  // namespace
+}  // namespace muster::agent

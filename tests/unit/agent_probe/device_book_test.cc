@@ -1,0 +1,187 @@
+#include "agent/probe/device_book.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace muster::agent::probe {
+namespace {
+
+Device card(std::uint32_t id, std::string address = "") {
+  Device device{.id = id, .physical_id = id + 4, .type = DeviceType::Ascend910b, .name = "910B3", .bus_id = "0000:c" + std::to_string(id) + ":00.0"};
+  device.memory_total_mib = 65'536;
+  if (!address.empty()) device.addresses = {address};
+  return device;
+}
+
+Probed cards(std::uint32_t count) {
+  Probed look;
+  for (std::uint32_t id = 0; id < count; ++id) look.devices.push_back(card(id, "10.0.0." + std::to_string(id)));
+  return look;
+}
+
+Probed without(Probed look, std::uint32_t id) {
+  std::erase_if(look.devices, [&](const Device& device) { return device.id == id; });
+  return look;
+}
+
+Probed failing() { return {.devices = {}, .findings = {"npu-smi info gave no devices: it did not end within 5000 ms"}}; }
+
+std::size_t announced(const DeviceBook& book) { return book.ids().size(); }
+
+std::string text(const std::vector<v1::DeviceReading>& readings) {
+  std::string all;
+  for (const v1::DeviceReading& one : readings) {
+    all += std::to_string(one.id()) + ":" + v1::DeviceHealth_Name(one.health()).substr(14);
+    if (!one.health_text().empty()) all += " (" + one.health_text() + ")";
+    for (const v1::DeviceOccupant& occupant : one.occupants()) all += " " + std::to_string(occupant.pid()) + "/" + occupant.name() + "/" + occupant.user();
+    all += "; ";
+  }
+  return all;
+}
+
+class Book : public testing::Test {
+ protected:
+  Book() {
+    EXPECT_TRUE(book_.take(cards(3)));
+    book_.announce();
+    EXPECT_EQ(announced(book_), 3U);
+  }
+  DeviceBook book_;
+};
+
+TEST_F(Book, WhatIsAnnounced) {
+  v1::Inventory inventory;
+  book_.fill(inventory);
+  ASSERT_EQ(inventory.devices_size(), 3);
+  const v1::Device& device = inventory.devices(1);
+  EXPECT_EQ(device.id(), 1U);
+  EXPECT_EQ(device.type(), "ascend910b");
+  EXPECT_EQ(device.model(), "910B3");
+  EXPECT_EQ(device.physical_id(), 5U);
+  EXPECT_EQ(device.bus_id(), "0000:c1:00.0");
+  EXPECT_EQ(device.memory_mib(), 65'536U);
+  EXPECT_EQ(device.addresses(0), "10.0.0.1");
+  EXPECT_FALSE(device.has_numa_node());
+  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1);
+}
+
+TEST_F(Book, ReadingsOfALook) {
+  Probed look = cards(3);
+  look.devices[1].health.add(HealthLevel::Warning, "its link is down");
+  look.devices[2].health.add(HealthLevel::Bad, "npu-smi says Alarm");
+  look.devices[2].memory_used_mib = 3'000;
+  look.devices[2].occupants = {{.pid = 4711, .name = "python", .user = "alice", .memory_mib = 20'000}};
+  EXPECT_FALSE(book_.take(look)) << "the devices are the same";
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:WARNING (its link is down); 2:BAD (npu-smi says Alarm) 4711/python/alice; ");
+  EXPECT_EQ(book_.readings()[2].memory_used_mib(), 3'000U);
+  EXPECT_FALSE(book_.readings()[0].has_memory_used_mib());
+}
+
+// A card that the tool did not show for once would have made the node smaller, and back.
+TEST_F(Book, ACardIsGoneWhenTwoLooksSaySo) {
+  EXPECT_FALSE(book_.take(without(cards(3), 1)));
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:BAD (the tools do not show it any more); 2:OK; ");
+  EXPECT_FALSE(book_.take(cards(3))) << "it is there again";
+  EXPECT_FALSE(book_.take(without(cards(3), 1)));
+  EXPECT_FALSE(book_.take(without(cards(3), 2))) << "another one: the two looks do not agree";
+  EXPECT_TRUE(book_.take(without(cards(3), 2)));
+  EXPECT_TRUE(book_.take(without(cards(3), 2))) << "not announced yet";
+  book_.announce();
+  EXPECT_EQ(book_.ids(), (std::set<std::uint32_t>{0, 1}));
+  EXPECT_FALSE(book_.take(without(cards(3), 2)));
+  EXPECT_FALSE(book_.take(cards(3)));
+  EXPECT_TRUE(book_.take(cards(3))) << "it came back";
+  book_.announce();
+  EXPECT_EQ(announced(book_), 3U);
+}
+
+TEST_F(Book, AToolThatFailsTakesNoDevicesAway) {
+  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(failing()));
+  EXPECT_EQ(announced(book_), 3U);
+  const std::string why = "BAD (the tools do not show it: npu-smi info gave no devices: it did not end within 5000 ms); ";
+  EXPECT_EQ(text(book_.readings()), "0:" + why + "1:" + why + "2:" + why);
+  EXPECT_FALSE(book_.take(cards(3)));
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
+}
+
+// npu-smi was removed by an upgrade of the driver: the node must not turn into CPU slots.
+TEST_F(Book, ANodeWithCardsDoesNotTurnIntoCpuSlots) {
+  Probed slots;
+  slots.devices.resize(8);
+  for (std::uint32_t id = 0; id < 8; ++id) slots.devices[id].id = id;
+  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(slots));
+  EXPECT_EQ(announced(book_), 3U);
+  EXPECT_EQ(text(book_.readings()).find("OK"), std::string::npos) << text(book_.readings());
+}
+
+TEST_F(Book, WhatALookDoesNotSayIsKept) {
+  Probed half = cards(3);
+  for (Device& device : half.devices) {
+    device.addresses.clear();
+    device.bus_id.clear();
+    device.memory_total_mib.reset();
+    device.type = DeviceType::AscendOther;
+  }
+  for (int look = 0; look < 3; ++look) EXPECT_FALSE(book_.take(half));
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
+}
+
+TEST_F(Book, ACardThatWasExchangedIsAnother) {
+  Probed look = cards(3);
+  look.devices[1].bus_id = "0000:41:00.0";
+  EXPECT_FALSE(book_.take(look));
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:BAD (the tools do not show it any more); 2:OK; ");
+  EXPECT_TRUE(book_.take(look));
+}
+
+TEST(DeviceBook, TheFirstDevicesThatAreSeenAreToldAtOnce) {
+  DeviceBook book;
+  EXPECT_FALSE(book.take(failing()));
+  book.announce();
+  v1::Inventory inventory;
+  book.fill(inventory);
+  EXPECT_EQ(inventory.devices_size(), 0);
+  EXPECT_EQ(inventory.features_size(), 0);
+  ASSERT_EQ(inventory.findings_size(), 1);
+  EXPECT_EQ(inventory.findings(0), failing().findings[0]);
+  EXPECT_TRUE(book.readings().empty());
+  EXPECT_TRUE(book.take(cards(2)));
+  book.announce();
+  EXPECT_EQ(announced(book), 2U);
+}
+
+TEST(DeviceBook, CpuSlotsAreNotLookedAt) {
+  DeviceBook book;
+  Probed slots;
+  slots.devices.resize(2);
+  slots.devices[1].id = 1;
+  EXPECT_TRUE(book.take(slots));
+  book.announce();
+  v1::Inventory inventory;
+  book.fill(inventory);
+  EXPECT_EQ(inventory.features_size(), 0);
+  EXPECT_FALSE(inventory.devices(0).has_physical_id());
+  EXPECT_TRUE(book.readings().empty());
+  EXPECT_FALSE(book.take(cards(2)));
+  EXPECT_TRUE(book.take(cards(2))) << "a driver was installed";
+}
+
+TEST(DeviceBook, WhatToolsSayHasBounds) {
+  Probed look = cards(1);
+  look.devices[0].health.add(HealthLevel::Warning, std::string(10'000, 'x'));
+  for (int pid = 1; pid <= 1'000; ++pid) look.devices[0].occupants.push_back({.pid = pid});
+  for (int at = 0; at < 1'000; ++at) look.findings.push_back(std::string(10'000, 'y'));
+  DeviceBook book;
+  EXPECT_TRUE(book.take(look));
+  book.announce();
+  v1::Inventory inventory;
+  book.fill(inventory);
+  ASSERT_EQ(inventory.findings_size(), static_cast<int>(kFindingsMax));
+  EXPECT_EQ(inventory.findings(0).size(), kFindingBytesMax + 3);
+  EXPECT_EQ(book.readings()[0].health_text().size(), kFindingBytesMax + 3);
+  EXPECT_EQ(book.readings()[0].occupants_size(), static_cast<int>(kReadingOccupantsMax));
+}
+
+}  // namespace
+}  // namespace muster::agent::probe

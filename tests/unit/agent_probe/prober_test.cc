@@ -1,0 +1,98 @@
+#include "agent/probe/prober.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "folder.h"
+
+namespace muster::agent::probe {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::chrono::seconds kPatience(60);
+
+class Looks {
+ public:
+  Prober::OnLook handler() {
+    return [this](Probed look) {
+      {
+        const std::lock_guard lock(mutex_);
+        looks_.push_back(std::move(look));
+      }
+      more_.notify_all();
+    };
+  }
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return more_.wait_for(lock, kPatience, [&] { return looks_.size() >= count; });
+  }
+  std::vector<Probed> all() {
+    const std::lock_guard lock(mutex_);
+    return looks_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable more_;
+  std::vector<Probed> looks_;
+};
+
+class ProberTest : public testing::Test {
+ protected:
+  [[nodiscard]] ProbeOptions options() const {
+    return {.cores = 2,
+            .path = folder_.path().string() + ":/usr/bin:/bin",
+            .each = milliseconds(120'000),
+            .total = milliseconds(120'000),
+            .hccn_conf = folder_.path() / "hccn.conf",
+            .sys = folder_.path() / "sys"};
+  }
+  Folder folder_;
+  Looks looks_;
+};
+
+TEST_F(ProberTest, LooksAgainAndAgain) {
+  const auto prober = Prober::start(options(), milliseconds(1), looks_.handler());
+  ASSERT_TRUE(prober) << prober.error().message;
+  EXPECT_TRUE(looks_.wait_for(3));
+  (*prober)->stop();
+  const std::size_t seen = looks_.all().size();
+  (*prober)->stop();
+  EXPECT_EQ(looks_.all().size(), seen);
+  EXPECT_EQ(looks_.all().front().devices.size(), 2U);
+}
+
+TEST_F(ProberTest, OnceWithoutAnInterval) {
+  const auto prober = Prober::start(options(), Duration::zero(), looks_.handler());
+  ASSERT_TRUE(prober);
+  EXPECT_TRUE(looks_.wait_for(1));
+  (*prober)->stop();
+  EXPECT_EQ(looks_.all().size(), 1U);
+}
+
+// A tool that hangs would have kept the agent from leaving for as long as it may take, and outlived it.
+TEST_F(ProberTest, StopEndsAToolThatHangs) {
+  folder_.tool("npu-smi", "hang");
+  const std::string pipe = folder_.file("pid");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(::setenv("MUSTER_PID_FILE", pipe.c_str(), 1), 0);
+  const auto prober = Prober::start(options(), milliseconds(1), looks_.handler());
+  ASSERT_TRUE(prober);
+  pid_t child = 0;
+  std::ifstream(pipe) >> child;  // the tool runs
+  ::unsetenv("MUSTER_PID_FILE");
+  ASSERT_GT(child, 0);
+  const auto before = std::chrono::steady_clock::now();
+  (*prober)->stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, kPatience);
+  EXPECT_TRUE(looks_.all().empty());
+}
+
+}  // namespace
+}  // namespace muster::agent::probe

@@ -1,0 +1,94 @@
+#include "agent/watch/look_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace muster::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using Lane = LookThreads::Lane;
+
+constexpr Lane kOne{LookThreads::LaneKind::Device, 1}, kTwo{LookThreads::LaneKind::Device, 2}, kRun{LookThreads::LaneKind::Run, 1};
+
+// A piece of work that says when it has begun and ends when it is let go.
+class Piece {
+ public:
+  LookThreads::Work work() {
+    return [begun = begun_, go = go_->get_future().share(), ended = ended_]() {
+      begun->set_value();
+      go.wait();
+      ended->set_value();
+    };
+  }
+  [[nodiscard]] bool begins() { return begun_future_.wait_for(20s) == std::future_status::ready; }
+  [[nodiscard]] bool begun() { return begun_future_.wait_for(0s) == std::future_status::ready; }
+  void let_go() { go_->set_value(); }
+  [[nodiscard]] bool ends() { return ended_future_.wait_for(20s) == std::future_status::ready; }
+
+ private:
+  using Signal = std::shared_ptr<std::promise<void>>;
+  const Signal begun_ = std::make_shared<std::promise<void>>(), go_ = std::make_shared<std::promise<void>>(), ended_ = std::make_shared<std::promise<void>>();
+  std::future<void> begun_future_ = begun_->get_future(), ended_future_ = ended_->get_future();
+};
+
+TEST(LookThreads, a_lane_is_in_order_and_holds_up_no_other) {
+  LookThreads threads(4);
+  Piece first, second, other, run;
+  threads.run(kOne, first.work());
+  ASSERT_TRUE(first.begins());
+  threads.run(kOne, second.work());
+  threads.run(kTwo, other.work());
+  threads.run(kRun, run.work());
+  ASSERT_TRUE(other.begins());
+  ASSERT_TRUE(run.begins()) << "numbers of runs and of devices are not the same";
+  EXPECT_TRUE(threads.at_work(kOne));
+  EXPECT_FALSE(second.begun());
+  first.let_go();
+  EXPECT_TRUE(second.begins());
+  for (Piece* piece : {&second, &other, &run}) piece->let_go();
+  for (Piece* piece : {&first, &second, &other, &run}) EXPECT_TRUE(piece->ends());
+}
+
+TEST(LookThreads, beyond_the_bound_lanes_wait_and_take_turns) {
+  LookThreads threads(1);
+  Piece hung, waits, behind;
+  threads.run(kOne, hung.work());
+  ASSERT_TRUE(hung.begins());
+  threads.run(kOne, behind.work());
+  threads.run(kTwo, waits.work());
+  EXPECT_FALSE(threads.at_work(kTwo));
+  hung.let_go();
+  EXPECT_TRUE(waits.begins());
+  EXPECT_FALSE(behind.begun()) << "a lane that has had a turn is behind the one that has not";
+  waits.let_go();
+  EXPECT_TRUE(behind.begins());
+  behind.let_go();
+  EXPECT_TRUE(behind.ends());
+}
+
+TEST(LookThreads, close_drops_what_has_not_begun_and_waits_for_nobody) {
+  Piece hung;
+  const auto dropped = std::make_shared<std::promise<void>>();
+  std::future<void> future = dropped->get_future();
+  {
+    LookThreads threads(1);
+    threads.run(kOne, hung.work());
+    ASSERT_TRUE(hung.begins());
+    auto kept = dropped;
+    threads.run(kTwo, [kept = std::move(kept)] { kept->set_value(); });
+    threads.close();
+    EXPECT_EQ(dropped.use_count(), 1) << "its captures went with it";
+    threads.run(kTwo, [] { ADD_FAILURE() << "closed"; });
+  }
+  hung.let_go();  // which finds no queue any more
+  EXPECT_TRUE(hung.ends());
+  EXPECT_EQ(future.wait_for(0s), std::future_status::timeout);
+}
+
+}  // namespace
+}  // namespace muster::agent

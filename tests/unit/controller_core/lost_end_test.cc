@@ -1,0 +1,229 @@
+// The journal's end was lost, and the loss accepted: attempts that it named may run, and their numbers are used. The stories: scenarios 34, 38 and 39.
+#include "controller/core/lost_end.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+v1::HeldAttempt held(const std::string& job, std::uint32_t attempt, bool swept) {
+  v1::HeldAttempt one;
+  one.set_job_id(job);
+  one.set_attempt(attempt);
+  one.set_swept(swept);
+  return one;
+}
+
+// One node of two devices, a job of one running there.
+struct Lossy : SmallWorld {
+  Lossy() {
+    accept({.events = {ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c")}}});
+    node("n0", 2);
+    node("n1", 2);
+    submit("j1", short_grace("train"));
+    started("j1", 1, "n0");
+  }
+  static v1::JobSpec short_grace(const std::string& name) {
+    v1::JobSpec what = spec(name, 1, 1);
+    what.mutable_recovery()->mutable_orphan_grace()->set_seconds(60);
+    return what;
+  }
+  void restart(std::uint64_t rows_lost) {
+    presence = Presence{};
+    presence.listening_since = now.boot;
+    accept({.events = {ControllerStarted{.epoch = next_epoch(ledger.epoch, rows_lost), .cluster = ClusterId("c")}}});
+    settle();
+  }
+};
+
+TEST(LostEnd, IsTheStartThatSkipsEpochs) {
+  const auto lost = [](std::uint64_t before, std::uint64_t started) { return attempts_lost(Epoch(before), Epoch(started)); };
+  EXPECT_EQ(lost(0, 1), 0U);
+  EXPECT_EQ(lost(0, 1 + kLossEpochs), 0U) << "of nothing, nothing was lost";
+  EXPECT_EQ(lost(7, 8), 0U);
+  EXPECT_EQ(lost(8, 7), 0U);
+  EXPECT_EQ(lost(7, 7 + kLossEpochs), 0U);
+  for (const std::uint64_t rows : {0, 1, 300, 1'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows)), rows);
+  EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), 1'000'000'000'000 + 5)), kLossRowsUnknown + 5)
+      << "an unknown loss is lost, too, and what came behind it";
+}
+
+TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
+  for (const bool swept : {false, true}) {
+    Lossy world;
+    EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
+    world.node("n1", 2, "b1", "i1", {held("j1", 4, swept), held("j1", 3, true), held("other", 9, true)});
+    EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
+    // Also when the node says no more of it: what was saved and said under that number is there.
+    world.node("n1", 2);
+    EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(5));
+    world.exited("j1", 1, "n0", 0, -1, 9);
+    world.swept("j1", 1, "n0");
+    ASSERT_EQ(world.job("j1").attempts.size(), 2U);
+    EXPECT_EQ(world.job("j1").current()->number, AttemptNo(5));
+    EXPECT_EQ(world.job("j1").attempt(AttemptNo(2)), nullptr);
+    EXPECT_EQ(world.job("j1").before(*world.job("j1").current())->number, AttemptNo(1));
+    EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(6));
+  }
+}
+
+// A number that nobody gave out: the next would soon be none at all.
+TEST(LostEnd, ANumberBeyondReasonIsNotBelieved) {
+  Lossy world;
+  world.node("n1", 2, "b1", "i1", {held("j1", UINT32_MAX, true), held("j1", kAttemptToldMax + 1, true)});
+  EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
+}
+
+TEST(LostEnd, TheNumberGoesOnFurtherThanAnyLostAttempt) {
+  Lossy world;
+  world.restart(0);
+  EXPECT_EQ(world.job("j1").attempts_lost, 0U);
+  EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2));
+  world.restart(3);
+  EXPECT_EQ(world.job("j1").attempts_lost, 3U);
+  EXPECT_EQ(next_attempt(world.job("j1"), world.presence), AttemptNo(2 + 3));
+  world.submit("j2", Lossy::short_grace("later"));
+  EXPECT_EQ(world.job("j2").attempts_lost, 0U);
+}
+
+// Found by the simulator: attempts were placed after a loss, and with their rows the loss itself was lost. Their numbers were given out again.
+TEST(LostEnd, ASecondLossBehindTheFirstCountsBoth) {
+  Lossy world;
+  const Ledger before = world.ledger;
+  const std::size_t rows = world.journal.size();
+  world.restart(3);
+  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  world.node("n1", 2);
+  for (std::uint32_t more = 0; more < 3; ++more) {
+    world.exited("j1", world.job("j1").current()->number.value, "n0", 0, -1, 9);
+    world.swept("j1", world.job("j1").current()->number.value, "n0");
+  }
+  const AttemptNo highest = world.job("j1").current()->number;
+  // Of these rows nothing is left, nor of those that the first loss gave up.
+  const std::uint64_t lost = world.journal.size() - rows + 3;
+  world.ledger = before;
+  world.restart(lost);
+  EXPECT_GT(next_attempt(world.job("j1"), world.presence), highest);
+}
+
+// Found by the simulator, too: three losses in a row, of which the last lost the other two. Agents had seen their epochs, and shut the controller out.
+TEST(LostEnd, ItsEpochIsNewAlsoWhereLossesAreLost) {
+  const Epoch before(5);
+  const Epoch first = next_epoch(before, 3);
+  const Epoch second = next_epoch(next_epoch(first, 0), 4);
+  EXPECT_GT(next_epoch(before, 3 + 4 + 3), second) << "the rows of both, and the three starts";
+}
+
+// n1 may run an attempt that the journal does not have: a word from it, its death, or the end of the grace.
+TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
+  for (const std::string_view end : {"word", "death", "grace"}) {
+    Lossy world;
+    world.restart(3);
+    world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+    world.exited("j1", 1, "n0", 0, -1, 9);
+    world.swept("j1", 1, "n0");
+    ASSERT_EQ(world.job("j1").phase, JobPhase::Queued) << end;
+    EXPECT_THAT(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits), testing::Contains(HasSubstr("waits for a word from 'n1'")));
+    // Others do not wait for it.
+    world.submit("j2", SmallWorld::spec("other", 1, 1));
+    EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
+    if (end == "word") world.node("n1", 2);
+    if (end == "death") world.put(DeclareNodeDead{.node = NodeName("n1")});
+    if (end == "grace") {
+      const std::optional<BootTime> wake_at = propose(world.ledger, world.presence, world.now, world.limits).wake_at;
+      ASSERT_TRUE(wake_at);
+      world.pass(std::chrono::minutes(2));
+      world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+    }
+    EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << end;
+    EXPECT_EQ(world.job("j1").current()->number, AttemptNo(2 + 3)) << end;
+    EXPECT_EQ(world.job("j1").attempts_lost, 0U) << end;
+  }
+}
+
+// It was told to forget the run, which the journal lost. An order to run it would be a second start.
+TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
+  Lossy world;
+  world.restart(3);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  world.node("n0", 2);
+  const AttemptRecord& first = world.job("j1").attempts.front();
+  EXPECT_EQ(first.parts.front().swept_reason, "forgotten");
+  ASSERT_TRUE(first.verdict);
+  EXPECT_EQ(first.verdict->cls, FailureClass::Node);
+  EXPECT_TRUE(first.parts.front().logs_collected) << "an agent forgets only what has been sent";
+  for (const Assignment& one : desired(world.ledger, NodeName("n0"))) EXPECT_EQ(one.want, Want::Forget);
+}
+
+// The word of its ranks' ends came before that of its start, and between the two the journal was cut. Found by the simulator.
+TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasToldIsSwept) {
+  Lossy world;
+  world.submit("j2", Lossy::short_grace("quick"));
+  world.exited("j2", 1, "n0", 0, 0);
+  ASSERT_EQ(world.job("j2").phase, JobPhase::Completing);
+  world.restart(3);
+  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Succeeded);
+  EXPECT_EQ(world.job("j2").attempts.front().parts.front().swept_reason, "forgotten");
+}
+
+TEST(LostEnd, ARunThatIsHeldGoesOn) {
+  Lossy world;
+  world.restart(3);
+  world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  EXPECT_THAT(desired(world.ledger, NodeName("n0")), ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run}));
+}
+
+// Without a loss an agent that does not mention its run is not believed: nothing but a wiped directory or another boot takes it away.
+TEST(LostEnd, WithoutALossNothingIsForgotten) {
+  Lossy world;
+  world.restart(0);
+  world.node("n0", 2);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+}
+
+TEST(LostEnd, AnAttemptThatWasBeingStartedIsBroken) {
+  Lossy world;
+  world.submit("j2", SmallWorld::spec("starting", 1, 1));
+  world.restart(3);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Draining);
+  EXPECT_THAT(world.job("j2").current()->broke_cause, HasSubstr("being started when the journal's end was lost"));
+}
+
+// A job that was archived while a node was away, for whatever reason: what still runs of it there is on devices that nobody holds.
+TEST(LostEnd, ARunOfAnArchivedJobKeepsItsNode) {
+  SmallWorld world;
+  world.accept({.events = {JobArchived{.job = JobId("gone"), .name = "gone", .outcome = Outcome::Cancelled, .ended_at = world.now.wall}}});
+  world.node("n0", 1, "b1", "i1", {held("gone", 1, false)});
+  world.submit("j1", SmallWorld::spec("a", 1, 1));
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
+  EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("gone"), AttemptNo(1))) << "the agent does so when it is swept";
+  world.node("n0", 1, "b1", "i1", {held("gone", 1, true)});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+}
+
+// The operator ends the worker of a run that no journal names, and its agent says that nothing is left: the node is free, without another Hello.
+TEST(LostEnd, TheWordThatAnUnknownRunIsSweptFreesTheNode) {
+  SmallWorld world;
+  world.node("n0", 1, "b1", "i1", {held("gone", 3, false), held("gone", 4, false)});
+  world.submit("j1", SmallWorld::spec("a", 1, 1));
+  const auto say_swept = [&](std::uint32_t attempt, std::uint64_t connection) {
+    world.see(SweptHeard{.node = NodeName("n0"), .connection = ConnectionId(connection), .job = JobId("gone"), .attempt = AttemptNo(attempt)});
+  };
+  say_swept(3, world.connections);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "another one is left";
+  say_swept(4, world.connections - 1);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "what a connection says that another has replaced is not news";
+  say_swept(4, world.connections);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+}
+
+}  // namespace
+}  // namespace muster::core

@@ -1,0 +1,205 @@
+// runtime.setup: one shell before everything else, whose environment everything inherits; how it fails, how it is stopped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "common/io/file.h"
+#include "tests/unit/worker/run_under_test.h"
+#include "worker/setup_environment.h"
+
+namespace muster::worker {
+namespace {
+
+using rundir::v1::Event;
+using rundir::v1::StopRequested;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+namespace fs = std::filesystem;
+
+class Setup : public testing::Test {
+ protected:
+  // As the agent writes script and record.
+  void setup(const std::string& commands) {
+    std::ofstream(test_.run.setup_script()) << commands << "\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n";
+    auto& launch = *test_.launch.mutable_setup();
+    for (const char* word : {"/usr/bin/env", "PATH=/usr/bin:/bin", "HOME=/base", "/bin/bash", "-e"}) launch.add_argv(word);
+    launch.add_argv(test_.run.setup_script().string());
+    launch.set_cwd(test_.dir.string());
+    launch.set_log(test_.run.setup_log().string());
+    launch.set_env_file(test_.run.setup_environment().string());
+    launch.set_timeout_ms(60'000);
+    test_.launch.clear_env();
+  }
+  [[nodiscard]] std::string setup_log() const {
+    const auto text = io::read_file(test_.run.setup_log(), 1U << 20U);
+    return text ? *text : "(" + text.error().message + ")";
+  }
+  // What went wrong, after a run that did.
+  std::string failure() {
+    events_ = test_.events();
+    const auto* failed = first(events_, Event::kStartFailed);
+    EXPECT_EQ(kinds(events_), "()FQW");
+    return failed == nullptr ? "no failure" : failed->start_failed().text();
+  }
+
+  RunUnderTest test_;
+  RunUnderTest::Events events_;
+};
+
+TEST_F(Setup, RunsFirstAndItsEnvironmentIsEverybodysBelowTheOrders) {
+  setup("export FROM_SETUP='two\nlines' PATH=$PWD/venv/bin:$PATH COMMON=setup RANK=setup\ncd /\nunset HOME");
+  test_.launch.add_env("COMMON=order");
+  auto& companion = *test_.launch.add_companions();
+  companion.set_name("scheduler");
+  for (const char* word : {"/bin/sh", "-c", "env | grep -v '^_=' | sort"}) companion.add_argv(word);
+  companion.set_log(test_.run.companion_log("scheduler").string());
+  companion.add_env("MS_ROLE=MS_SCHED");
+  test_.shell("env | grep -v '^_=' | sort");
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  events_ = test_.events();
+  EXPECT_THAT(kinds(events_), StartsWith("()"));
+  EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 0);
+  EXPECT_GT(first(events_, Event::kSetupStarted)->setup_started().start_time(), 0U);
+  EXPECT_NE(first(events_, Event::kStarted), nullptr);
+  const std::string dir = test_.dir.string(), cookie = "MUSTER_COOKIE=" + test_.launch.cookie();
+  EXPECT_EQ(test_.log(0),
+            "COMMON=order\nFROM_SETUP=two\n" + cookie + "\nPATH=" + dir + "/venv/bin:/usr/bin:/bin\nPWD=" + dir + "\nRANK=0\nWORLD_SIZE=1000\nlines\n");
+  const auto companion_log = io::read_file(test_.run.companion_log("scheduler"), 10'000);
+  ASSERT_TRUE(companion_log);
+  EXPECT_THAT(*companion_log, HasSubstr("COMMON=setup\nFROM_SETUP=two\nMS_ROLE=MS_SCHED\n"));
+  EXPECT_EQ(fs::status(test_.run.setup_environment()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(Setup, ProgramsAreLookedForOnThePathThatItLeft) {
+  setup(
+      "mkdir -p venv/bin locked\nprintf '#!/bin/sh\\necho \"$0\" \"$@\"\\n' > venv/bin/python3\nchmod 755 venv/bin/python3\n"
+      "export PATH=$PWD/none:$PWD/venv/bin:$PATH");
+  test_.add({"python3", "-u", "train.py"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_EQ(test_.log(0), (test_.dir / "venv/bin/python3").string() + " -u train.py\n");
+}
+
+TEST_F(Setup, AProgramThatIsNotOnThatPathIsASentence) {
+  setup(":");
+  test_.add({"no-such-program"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  events_ = test_.events();
+  ASSERT_NE(first(events_, Event::kStartFailed), nullptr);
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ENOENT);
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(),
+            "executing 'no-such-program': No such file or directory; it was looked for on the PATH that runtime.setup left");
+}
+
+TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
+  setup("echo one\nconda activate llama\n: > never");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_EQ(failure(), "running runtime.setup: it ended with status 127: line 2: conda: command not found");
+  EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 127);
+  EXPECT_FALSE(fs::exists(test_.dir / "never"));
+  EXPECT_FALSE(fs::exists(test_.run.rank_log(0)));
+  EXPECT_THAT(setup_log(), StartsWith("one\n"));
+}
+
+TEST_F(Setup, LeavingTheShellIsNotSuccess) {
+  setup("exit 0");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_THAT(failure(), HasSubstr("it left before its last line, and its environment with it"));
+}
+
+TEST_F(Setup, TooLateIsKilledWithEverythingThatItStarted) {
+  setup("echo waiting for a licence\n" + RunUnderTest::program("stub_trainer").string() + " --block --ignore-sigterm");
+  test_.launch.mutable_setup()->set_timeout_ms(1000);
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_EQ(failure(), "running runtime.setup: it did not end within 1 s: waiting for a licence; give it longer by runtime.setup.timeout");
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ETIMEDOUT);
+  EXPECT_TRUE(first(events_, Event::kSetupEnded)->setup_ended().timed_out());
+  EXPECT_EQ(test_.carriers(), 0U);
+}
+
+TEST_F(Setup, AStopEndsItAndNothingStarts) {
+  setup(": > ready\nexec " + RunUnderTest::program("stub_trainer").string() + " --block");
+  test_.stub({"--block"});
+  test_.start();
+  ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
+  test_.signal(SIGTERM);
+  EXPECT_EQ(test_.wait_worker(), 0);
+  events_ = test_.events();
+  EXPECT_EQ(kinds(events_), "(Q)W");
+  EXPECT_EQ(first(events_, Event::kStopRequested)->stop_requested().why(), StopRequested::WHY_ASKED);
+  EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().signal(), SIGTERM);
+}
+
+TEST_F(Setup, AShellThatIsNotThereIsASentence) {
+  setup(":");
+  test_.launch.mutable_setup()->set_argv(0, "/no/such/env");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  events_ = test_.events();
+  EXPECT_EQ(kinds(events_), "(FQ)W");
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(), "starting runtime.setup: executing '/no/such/env': No such file or directory");
+}
+
+std::string joined(std::initializer_list<std::string> variables) {
+  std::string bytes;
+  for (const std::string& variable : variables) bytes += variable + '\0';
+  return bytes;
+}
+
+TEST(SetupEnvironment, IsTakenWithoutTheShellsOwn) {
+  const auto parsed = parse_setup_environment(joined({"A=1", "PWD=/x", "OLDPWD=/", "SHLVL=1", "_=/usr/bin/env", "MUSTER_COOKIE=forged", "MUSTER_SETUP_ENV=/x",
+                                                      "nothing", "=x", "EMPTY=", "B=a=b\nc", "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"}));
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_THAT(*parsed, ElementsAre("A=1", "EMPTY=", "B=a=b\nc", "BASH_FUNC_f%%=() { :; }", "BYTES=\xff"));
+}
+
+TEST(SetupEnvironment, HasBounds) {
+  EXPECT_FALSE(parse_setup_environment(""));
+  EXPECT_THAT(parse_setup_environment("A=1").error().message, HasSubstr("written in part"));
+  EXPECT_TRUE(parse_setup_environment(joined({"A=" + std::string(kSetupStringMost - 2, 'x')})));
+  EXPECT_THAT(parse_setup_environment(joined({"A=" + std::string(kSetupStringMost - 1, 'x')})).error().message,
+              HasSubstr("a variable 'A' of more than 128 KiB"));
+  std::string many;
+  for (std::size_t i = 0; i < kSetupVariablesMost; ++i) many += "V" + std::to_string(i) + "=" + '\0';
+  EXPECT_EQ(parse_setup_environment(many)->size(), kSetupVariablesMost);
+  EXPECT_THAT(parse_setup_environment(many + joined({"ONE=more"})).error().message, HasSubstr("more than 4096 variables"));
+  RunUnderTest test;
+  std::ofstream(test.dir / "env") << std::string(kSetupBytesMost + 1, 'x');
+  EXPECT_THAT(read_setup_environment(test.dir / "env").error().message, HasSubstr("more than 1500000 bytes"));
+  ASSERT_EQ(::mkfifo((test.dir / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(read_setup_environment(test.dir / "pipe").error().message, HasSubstr("cannot be read")) << "and nobody waits for a writer";
+}
+
+TEST(SetupEnvironment, TheLastLineOfALogIsOneThatCanBeRead) {
+  const RunUnderTest test;
+  const auto line_of = [&](const std::string& text) {
+    std::ofstream(test.dir / "log") << text;
+    return last_line(test.dir / "log");
+  };
+  EXPECT_EQ(line_of(""), "");
+  EXPECT_EQ(line_of("\n \n"), "");
+  EXPECT_EQ(line_of("one\ntwo\n\n"), "two");
+  EXPECT_EQ(line_of("10%\r20%\r\n"), "20%");
+  EXPECT_EQ(line_of("\x1b[31mred\x1b[0m\n"), "[31mred[0m");
+  EXPECT_EQ(line_of("/proc/self/fd/230: line 7: x: command not found\n"), "line 7: x: command not found");
+  EXPECT_EQ(line_of(std::string(10'000, 'x')).size(), 400U);
+  EXPECT_EQ(last_line(test.dir / "none"), "");
+}
+
+}  // namespace
+}  // namespace muster::worker
