@@ -1,4 +1,4 @@
-// muster env JOB --rank R: the environment and command line that a rank really got, and where each value came from; and what was put beside it.
+// muster env JOB --rank R: the environment and command line that a rank got from muster, and where each value came from; and what was put beside it.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -42,7 +42,8 @@ Result<int> env(const Context& context, const EnvOptions& options) {
 
 void add_env(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<EnvOptions>();
-  CLI::App* command = app.add_subcommand("env", "Print what a rank really gets: command line, directory, environment and where each value came from");
+  CLI::App* command = app.add_subcommand(
+      "env", "Print what a rank really gets: command line, directory, environment and where each value came from (not what runtime.setup left beside it)");
   add_job_option(*command, options->job);
   add_number_option(*command, "-r,--rank", options->rank, "which one, counted over the whole job from 0")->required()->type_name("RANK");
   add_number_option(*command, "--attempt", options->attempt, "of this attempt instead of the current one", 1)->type_name("N");

@@ -29,7 +29,9 @@ std::optional<std::uint32_t> number(const Variables& env, const char* name) {
   return found == env.end() ? std::nullopt : ranktable::parse_number(found->second);
 }
 
-void check_one(const Variables& env, const char* key, Problems& problems) {
+constexpr std::uint32_t kEventTimeoutDefault = 1868;  // torch_npu's, seconds; 0: it waits for ever
+
+void check_one(const Variables& env, const char* key, bool torch_like, Problems& problems) {
   for (const Range& range : kRanges) {
     const auto found = env.find(range.name);
     if (found == env.end() || found->second.find('$') != std::string::npos) continue;
@@ -40,10 +42,17 @@ void check_one(const Variables& env, const char* key, Problems& problems) {
            .message = fmt::format("'{}' is refused by HCCL ({}..{}, {})", ranktable::shown(found->second), range.least, range.most, range.means)});
   }
   const auto exec = number(env, "HCCL_EXEC_TIMEOUT"), event = number(env, "HCCL_EVENT_TIMEOUT");
-  if (exec && event && *exec > 0 && *event <= *exec)
+  if (!exec || *exec == 0 || event == 0U || event.value_or(kEventTimeoutDefault) > *exec) return;
+  if (event) {
     problems.push_back(
         {.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
          .message = fmt::format("{} is not more than HCCL_EXEC_TIMEOUT, {}: torch_npu would give up before HCCL says what is wrong", *event, *exec)});
+  } else if (torch_like) {
+    problems.push_back({.key = fmt::format("{}.HCCL_EXEC_TIMEOUT", key),
+                        .message = fmt::format("{} needs HCCL_EVENT_TIMEOUT beside it, greater (or 0, never): torch_npu's own, {}, would give up before HCCL "
+                                               "says what is wrong",
+                                               *exec, kEventTimeoutDefault)});
+  }
 }
 
 // Both take names for prefixes: "eth1" would be eth10, too.
@@ -89,8 +98,11 @@ void check_ascending(const v1::JobSpec& spec, Problems& problems) {
 }
 
 void check_hccl_variables(const v1::JobSpec& spec, Problems& problems) {
-  check_one(spec.runtime().env(), "runtime.env", problems);
-  check_one(spec.resume().env(), "resume.env", problems);
+  const bool torch_like = spec.engine() != "mindformers";
+  check_one(spec.runtime().env(), "runtime.env", torch_like, problems);
+  Variables resumed = spec.runtime().env();
+  for (const auto& [name, value] : spec.resume().env()) resumed[name] = value;
+  if (!spec.resume().env().empty()) check_one(resumed, "resume.env", torch_like, problems);
 }
 
 }  // namespace muster::engine

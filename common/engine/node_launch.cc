@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 
 #include "common/engine/engine.h"
+#include "common/engine/rows.h"
 
 namespace muster::engine {
 namespace {
@@ -31,11 +36,22 @@ void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node)
   }
 }
 
+// Vendors' scripts export what is one process's own (RANK_ID, DEVICE_ID), and a shell may hold what a table or a cloud platform says of another launch:
+// torch_npu takes any RANK_TABLE_FILE for its own, MindFormers any MA_JOB_DIR for a cloud. Engine command alone gets all that the setup leaves.
+std::set<std::string_view> not_inherited(const v1::JobSpec& spec) {
+  const Engine* engine = find_engine(spec.engine());
+  if (engine == nullptr || engine->identity.empty()) return {};
+  std::set<std::string_view> names = {"RANK_TABLE", "ASCEND_DEVICE_ID"};
+  for (const auto& list : {engine->identity, mindformers_identity(), mindformers_cloud()}) names.insert(list.begin(), list.end());
+  return names;
+}
+
 void add_setup(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
   if (spec.runtime().setup().empty()) return;
   v1::Setup& setup = *launch.mutable_setup();
   *setup.mutable_commands() = spec.runtime().setup();
   *setup.mutable_timeout() = spec.runtime().setup_timeout();
+  if (const auto names = not_inherited(spec); !names.empty()) setup.add_commands(fmt::format("unset {} || true", fmt::join(names, " ")));
   setup.set_cwd(spec.code().at().empty() ? "/" : spec.code().at());
 }
 

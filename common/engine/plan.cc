@@ -20,7 +20,7 @@ std::string code_root(const v1::JobSpec& spec) { return spec.code().at().empty()
 std::string device_range(const std::vector<std::uint32_t>& devices) {
   if (devices.empty()) return "";
   for (std::size_t i = 1; i < devices.size(); ++i)
-    if (devices[i] != devices[0] + i) return fmt::format("[{}]", fmt::join(devices, ","));
+    if (devices[i] != devices[0] + i) return fmt::format("{}", fmt::join(devices, ","));  // in brackets, readers take two numbers for a range
   return fmt::format("[{},{})", devices.front(), devices.back() + 1);
 }
 

@@ -46,16 +46,18 @@ bool HostPorts::has_blocks() const {
   return limits_.port_last + 1U >= first + engine::kHcclPorts;
 }
 
-std::uint16_t HostPorts::block(const NodeName& node, const std::string& address, std::uint16_t master_port, const std::vector<std::uint16_t>& given) {
-  const Blocks& blocks = blocks_of(node);
+std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
   const std::uint32_t least = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
   // From the range's end, where the single ports come last.
   for (const bool recent_too : {false, true}) {
     for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts; end -= engine::kHcclPorts) {
-      const std::uint32_t first = end - engine::kHcclPorts;
-      if (meets_any(first, blocks.held) || meets_any(first, given) || in_block(master_port, first)) continue;
-      if (!recent_too && meets_any(first, blocks.recent)) continue;
-      if (!any_port_held(address, static_cast<std::uint16_t>(first))) return static_cast<std::uint16_t>(first);
+      const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
+      const auto is_free = [&](const Wanted& host) {
+        const Blocks& blocks = blocks_of(host.node);
+        return !meets_any(first, blocks.held) && !meets_any(first, host.given) && !in_block(host.master_port, first) &&
+               (recent_too || !meets_any(first, blocks.recent)) && !any_port_held(host.address, first);
+      };
+      if (std::ranges::all_of(hosts, is_free)) return first;
     }
   }
   return 0;

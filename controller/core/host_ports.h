@@ -22,8 +22,14 @@ class HostPorts {
 
   // Whether the range has room for a block at all; where it has not, HCCL uses its own ports.
   [[nodiscard]] bool has_blocks() const;
-  // Of engine::kHcclPorts. `master_port`: on the same host, of this placement; 0: it is elsewhere. `given`: blocks of this placement on the host. 0: none.
-  std::uint16_t block(const NodeName& node, const std::string& address, std::uint16_t master_port, const std::vector<std::uint16_t>& given);
+  struct Wanted {
+    NodeName node;
+    std::string address;
+    std::uint16_t master_port = 0;     // on this host, of this placement; 0: it is elsewhere
+    std::vector<std::uint16_t> given;  // blocks of this placement on the host
+  };
+  // The first of engine::kHcclPorts ports that are free on all of these hosts. 0: none are.
+  std::uint16_t block(const std::vector<Wanted>& hosts);
 
   [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
 

@@ -4,8 +4,10 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "common/engine/engine.h"
+#include "common/engine/ranktable/words.h"
 #include "controller/core/device_health.h"
 #include "controller/core/host_ports.h"
 #include "controller/core/node_fit.h"
@@ -18,6 +20,11 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kReasonsMax = 6;  // nodes named in one `why`
+
+bool is_loopback(std::string_view text) {
+  const auto address = ranktable::parse_address(text);
+  return address && ranktable::is_loopback(*address);
+}
 
 class Placer {
  public:
@@ -43,6 +50,8 @@ class Placer {
     if (std::string missing = never(); !missing.empty()) return {.why = std::move(missing), .never = true};
     if (std::optional<PlaceResult> waits = lost_attempt()) return *std::move(waits);
     PlaceResult result;
+    const auto all = candidates();
+    routable_only_ = nodes_needed() > 1 && std::ranges::any_of(all, [&](const NodeRecord* node) { return !is_loopback(training_address(*node, job_.spec)); });
     result.nodes = choose_type();
     if (result.nodes.empty() && port_missed_ && fitting() >= nodes_needed()) return {.why = port_shortage()};
     if (result.nodes.empty()) return {.why = shortage(), .retry_at = only_pauses()};
@@ -120,6 +129,9 @@ class Placer {
       return {.why = fmt::format("is silent for {}", age_text(now_.boot - last_word(presence_, node.name)))};
     }
     if (!is_connected(presence_, node.name)) return {.why = "is not connected"};
+    if (const std::string address = training_address(node, job_.spec); routable_only_ && is_loopback(address)) {
+      return {.why = fmt::format("has the training address {}, which other nodes cannot reach: start its agent with --address", address)};
+    }
     if (seen->second.instance != node.instance) return {.why = "is just coming back with another state directory"};
     if (!seen->second.unknown_runs.empty()) return {.why = unknown_run_text(*seen->second.unknown_runs.begin())};
     if (awaits_look(node, seen->second)) return {.why = "has not said yet how its devices are"};
@@ -298,18 +310,39 @@ class Placer {
     return fmt::format("{}, {} fit{}", need(), fitting(), list(reasons));
   }
 
-  // Ports for HCCL on every host that runs ranks on Ascend devices; the sentence where one has none left.
+  // Ports for HCCL on every host that runs ranks on Ascend devices; the sentence where one has none left. The same on all hosts, because a rank works out its
+  // peers' ports from its own base (HCCL: op_retry_connection.cc, heartbeat.cc); only nodes that share an address must have different ones.
   std::string give_blocks(std::vector<PlacedNode>& nodes, std::uint16_t master_port) {
     if (!engine::is_ascend(type_) || !engine::wants_hccl_port(job_.spec) || !ports_.has_blocks()) return {};
     std::map<std::string, std::vector<std::uint16_t>> given;  // by address
+    std::map<std::size_t, std::vector<PlacedNode*>> turns;    // the first node of every address, the second ...
+    std::map<std::string, std::size_t> turn;
     for (PlacedNode& node : nodes) {
-      if (node.rank_count == 0) continue;
-      std::vector<std::uint16_t>& here = given[node.address];
-      node.hccl_port = ports_.block(node.node, node.address, node.address == nodes.front().address ? master_port : std::uint16_t{0}, here);
-      if (node.hccl_port == 0)
-        return fmt::format("'{}' has no {} ports of {}-{} in a row free for HCCL; give the controller a wider range", node.node.str(), engine::kHcclPorts,
-                           limits_.port_first, limits_.port_last);
-      here.push_back(node.hccl_port);
+      if (node.rank_count > 0) turns[turn[node.address]++].push_back(&node);
+    }
+    for (auto& [_, group] : turns) {
+      std::vector<HostPorts::Wanted> hosts;
+      for (const PlacedNode* node : group) {
+        hosts.push_back({.node = node->node,
+                         .address = node->address,
+                         .master_port = node->address == nodes.front().address ? master_port : std::uint16_t{0},
+                         .given = given[node->address]});
+      }
+      const std::uint16_t first = ports_.block(hosts);
+      if (first == 0) {
+        std::vector<std::string> names;
+        for (const PlacedNode* node : group | std::views::take(kReasonsMax)) names.push_back(fmt::format("'{}'", node->node.str()));
+        if (names.size() == 1)
+          return fmt::format("{} has no {} ports of {}-{} in a row free for HCCL; give the controller a wider range", names.front(), engine::kHcclPorts,
+                             limits_.port_first, limits_.port_last);
+        return fmt::format("{}{} have no {} ports of {}-{} in a row free for HCCL, the same on every host; give the controller a wider range",
+                           fmt::join(names, ", "), group.size() > kReasonsMax ? fmt::format(" and {} more", group.size() - kReasonsMax) : "",
+                           engine::kHcclPorts, limits_.port_first, limits_.port_last);
+      }
+      for (PlacedNode* node : group) {
+        node->hccl_port = first;
+        given[node->address].push_back(first);
+      }
     }
     return {};
   }
@@ -340,6 +373,7 @@ class Placer {
   const std::map<NodeName, AvoidedNode> avoided_;
   bool heed_pauses_ = true;
   bool only_usable_ = false;
+  bool routable_only_ = false;      // a gang over several nodes, of which some have an address that is not this host's alone
   bool port_missed_ = false;        // in the last choose(): a node would have done for rank 0, but for its port
   std::vector<std::string> types_;  // that could hold the job if they were idle
   std::string type_;                // the one that is looked at

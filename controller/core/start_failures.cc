@@ -7,13 +7,13 @@ namespace muster::core {
 namespace {
 
 // Another attempt at once would most likely meet it again on this node.
-bool lasts(StartFailure why, const v1::JobSpec& spec) {
+bool lasts(StartFailure why, const JobRecord& job) {
   switch (why) {
     case StartFailure::Disk:
     case StartFailure::Node: return true;
-    case StartFailure::Port: return spec.network().master_port() != 0;
-    case StartFailure::Gone:
-    case StartFailure::Launch: return false;
+    case StartFailure::Port: return job.spec.network().master_port() != 0;
+    case StartFailure::Launch: return has_run(job);
+    case StartFailure::Gone: return false;
   }
   return false;
 }
@@ -31,7 +31,10 @@ Duration pause_after(std::uint32_t count, const Limits& limits) {
 
 }  // namespace
 
-bool is_jobs_own(StartFailure why) { return why == StartFailure::Launch; }
+bool has_run(const JobRecord& job) {
+  return std::ranges::any_of(job.attempts, [](const AttemptRecord& one) { return !one.parts.empty() && one.parts_started == one.parts.size(); });
+}
+bool is_jobs_own(StartFailure why, const JobRecord& job) { return why == StartFailure::Launch && !has_run(job); }
 bool is_nodes_own(StartFailure why) { return why == StartFailure::Gone || why == StartFailure::Disk || why == StartFailure::Node; }
 
 std::map<NodeName, AvoidedNode> avoided_nodes(const JobRecord& job, Now now, const Limits& limits) {
@@ -40,7 +43,7 @@ std::map<NodeName, AvoidedNode> avoided_nodes(const JobRecord& job, Now now, con
   for (const AttemptRecord& attempt : job.attempts | std::views::reverse) {
     bool failed = false;
     for (const NodePart& part : attempt.parts) {
-      if (!attempt.ended_at || !part.start_failed || !lasts(part.start_failed->why, job.spec)) continue;
+      if (!attempt.ended_at || !part.start_failed || !lasts(part.start_failed->why, job)) continue;
       failed = true;
       Failures& known = failures[part.placed.node];
       if (known.count++ > 0) continue;

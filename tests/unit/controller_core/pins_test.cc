@@ -302,6 +302,44 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(place_spec(world, own).nodes[0].hccl_port, 0);
 }
 
+// A rank works out its peers' ports from its own base.
+TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
+  SmallWorld world;
+  world.limits.port_first = 20'000;
+  world.limits.port_last = 20'099;
+  for (const char* name : {"n1", "n2"}) join(world, name, ascend(4, std::string("10.0.0.") + name[1]));
+  v1::JobSpec first = on_ascend("a", 1);
+  first.mutable_resources()->add_hosts("n2");
+  world.submit("j1", first);
+  v1::JobSpec both = on_ascend("b", 1);
+  both.mutable_resources()->set_nodes(2);
+  world.submit("j2", both);
+  EXPECT_EQ(block_of(world, "j1"), 20'068);
+  for (const NodePart& part : world.job("j2").current()->parts) EXPECT_EQ(part.placed.hccl_port, 20'036) << part.placed.node.str() << ": free on both";
+  v1::JobSpec third = both;
+  third.set_name("c");
+  world.submit("j3", third);
+  third.set_name("d");
+  const PlaceResult none = place_spec(world, third);
+  EXPECT_EQ(none.why, "'n1', 'n2' have no 32 ports of 20000-20099 in a row free for HCCL, the same on every host; give the controller a wider range");
+}
+
+TEST(Addresses, OfThisHostAloneDoForAGangOnThisHostAlone) {
+  SmallWorld world;
+  join(world, "n1", ascend(4, "127.0.0.1"));
+  join(world, "n2", ascend(4, "10.0.0.2"));
+  v1::JobSpec both = SmallWorld::spec("a", 2, 1);
+  EXPECT_THAT(place_spec(world, both).why,
+              HasSubstr("'n1' has the training address 127.0.0.1, which other nodes cannot reach: start its agent with --address"));
+  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 1, 1)).nodes.size(), 1U) << "one node reaches itself";
+  join(world, "n3", ascend(4, "10.0.0.3"));
+  ASSERT_EQ(place_spec(world, both).nodes.size(), 2U);
+  EXPECT_EQ(place_spec(world, both).nodes[0].node, NodeName("n2"));
+  SmallWorld here;
+  for (const char* name : {"n1", "n2"}) join(here, name, ascend(4, "127.0.0.1"));
+  EXPECT_EQ(place_spec(here, both).nodes.size(), 2U) << "a private cluster";
+}
+
 TEST(HcclPorts, PlacementsOfOneProposalAndOneGangShareNone) {
   SmallWorld world;
   world.submit("j1", on_ascend("a", 1));

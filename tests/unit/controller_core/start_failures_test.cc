@@ -36,9 +36,35 @@ struct Failing : SmallWorld {
 TEST(StartFailures, EveryKindHasOneAtFault) {
   using enum StartFailure;
   for (const StartFailure why : {Gone, Launch, Port, Disk, Node}) {
-    EXPECT_FALSE(is_jobs_own(why) && is_nodes_own(why)) << to_string(why);
-    EXPECT_EQ(is_jobs_own(why), why == Launch) << to_string(why);
+    EXPECT_FALSE(is_jobs_own(why, JobRecord()) && is_nodes_own(why)) << to_string(why);
+    EXPECT_EQ(is_jobs_own(why, JobRecord()), why == Launch) << to_string(why);
   }
+}
+
+TEST(StartFailures, WhatIsNotThereAtTheFirstStartIsTheJobsOwn) {
+  Failing world({"n0", "n1"});
+  world.fail_start(v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
+}
+
+// The code's file system was being mounted anew when a rank died: the job ended for good, with restarts left.
+TEST(StartFailures, WhatWasThereForAnEarlierAttemptIsTheNodesTroubleOrTheMoments) {
+  Failing world({"n0", "n1"});
+  world.started("j1", 1, "n0");
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  ASSERT_EQ(world.current().number.value, 2U);
+  ASSERT_EQ(world.where(), "n0") << "in place";
+  world.fail_start(v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(world.current().number.value, 3U);
+  EXPECT_EQ(world.where(), "n1") << "at once elsewhere";
+  world.fail_start(v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "after a pause on these two";
+  for (int more = 0; more < 2; ++more) {
+    world.wait(seconds(60));
+    world.fail_start(v1::START_FAILURE_LAUNCH);
+  }
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Failed) << "five attempts without a step";
 }
 
 TEST(StartFailures, APauseDoublesToItsLimitAndThenTheBudgetEnds) {

@@ -224,7 +224,8 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
   };
   for (const Row& row : {Row{"HCCL_CONNECT_TIMEOUT", "60", "'60' is refused by HCCL (120..7200, seconds)"}, Row{"HCCL_CONNECT_TIMEOUT", "7200", ""},
                          Row{"HCCL_CONNECT_TIMEOUT", "10m", "'10m' is refused"}, Row{"HCCL_CONNECT_TIMEOUT", "${attempt}", ""},
-                         Row{"HCCL_EXEC_TIMEOUT", "0", ""}, Row{"HCCL_EXEC_TIMEOUT", "-1", "is refused"}, Row{"HCCL_IF_BASE_PORT", "80", "is refused"}}) {
+                         Row{"HCCL_EXEC_TIMEOUT", "0", ""}, Row{"HCCL_EXEC_TIMEOUT", "-1", "is refused"}, Row{"HCCL_EXEC_TIMEOUT", "1800", ""},
+                         Row{"HCCL_EXEC_TIMEOUT", "7200", "7200 needs HCCL_EVENT_TIMEOUT beside it"}, Row{"HCCL_IF_BASE_PORT", "80", "is refused"}}) {
     for (const char* engine : {"torch", "megatron", "mindspeed-mm"}) {
       auto spec = spec_of(engine, {});
       (*spec.mutable_runtime()->mutable_env())[row.name] = row.value;
@@ -239,6 +240,12 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
   env["HCCL_EXEC_TIMEOUT"] = "1836";
   env["HCCL_EVENT_TIMEOUT"] = "1836";
   EXPECT_THAT(said(spec), HasSubstr("resume.env.HCCL_EVENT_TIMEOUT: 1836 is not more than HCCL_EXEC_TIMEOUT, 1836"));
+  env["HCCL_EVENT_TIMEOUT"] = "0";
+  EXPECT_EQ(said(spec), "") << "0: for ever";
+  env.erase("HCCL_EVENT_TIMEOUT");
+  env["HCCL_EXEC_TIMEOUT"] = "7200";
+  (*spec.mutable_runtime()->mutable_env())["HCCL_EVENT_TIMEOUT"] = "7300";
+  EXPECT_EQ(said(spec), "") << "the one of runtime.env stands on a resume";
 }
 
 }  // namespace

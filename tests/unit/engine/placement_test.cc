@@ -135,6 +135,7 @@ TEST(Features, AreWhatTheLaunchBrings) {
   EXPECT_THAT(features_needed(spec_of("torch", {})), IsEmpty());
 }
 
+// And what vendors' scripts export of one process, or a shell holds of another launch, is taken out at its end.
 TEST(Setup, GoesToEveryNodeAsItStands) {
   auto spec = spec_of("torch", {});
   EXPECT_FALSE(node_launch(request_of(spec), planned(request_of(spec)), 0).has_setup());
@@ -146,10 +147,14 @@ TEST(Setup, GoesToEveryNodeAsItStands) {
   for (std::size_t node = 0; node < 2; ++node) {
     const v1::NodeLaunch order = node_launch(request, plan, node);
     const v1::Setup& setup = order.setup();
-    EXPECT_THAT(setup.commands(), ElementsAre(spec.runtime().setup(0), spec.runtime().setup(1)));
+    EXPECT_THAT(setup.commands(), ElementsAre(spec.runtime().setup(0), spec.runtime().setup(1), testing::StartsWith("unset ")));
+    for (const char* name : {"RANK_TABLE_FILE", "MA_JOB_DIR", "RANK_ID", "DEVICE_ID", "LOCAL_RANK"})
+      EXPECT_THAT(setup.commands(2), testing::HasSubstr(std::string(" ") + name + " "));
     EXPECT_EQ(setup.timeout().seconds(), 90);
     EXPECT_EQ(setup.cwd(), "/srv");
   }
+  spec.set_engine("command");
+  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).setup().commands_size(), 2) << "which has no variables of its own";
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ TEST(Plan, EveryTemplateHasAValue) {
       {"${rank}", "2"},
       {"${local_rank}", "0"},
       {"${device_id}", "0"},
-      {"${device_range}", "[0,3]"},
+      {"${device_range}", "0,3"},
       {"${node.rank}", "1"},
       {"${node.ip}", "10.0.0.2"},
       {"${nodes}", "2"},
