@@ -268,6 +268,7 @@ void Agent::forget(const RunKey& run) {
   if (watched != watched_.end() && watched->second.added) watch_->remove(run);
   watched_.erase(run);
   outbox_.forget(run);
+  trimmed_.erase(run);
   log::info("forgetting a run: everything of it is with the controller", {{"job", run.first.str()}, {"attempt", run.second.value}});
 }
 

@@ -166,6 +166,7 @@ class Agent {
   std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime pulsed_at_{};
   std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
+  std::set<RunKey> trimmed_;                        // whose shards were too many for a pulse, and the log says so
 
   async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_, first_look_timer_;
 

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "agent/host/features.h"
+#include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
@@ -212,6 +213,11 @@ void Agent::pulse() {
   }
   if (looks_ > look_acked_) {
     for (v1::DeviceReading& reading : devices_.readings()) *pulse.add_devices() = std::move(reading);
+  }
+  for (const RunKey& run : trim_pulse(pulse, kPulseBytesMost)) {
+    if (!trimmed_.insert(run).second) continue;
+    log::warn("leaving out checkpoints: the shards in a save directory are too many for a message; none of its checkpoints comes to be known",
+              {{"job", run.first.str()}, {"attempt", run.second.value}});
   }
   pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .look = looks_};
   if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());

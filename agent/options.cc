@@ -73,7 +73,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--min-free", line.min_free_bytes, "bytes that a run's disks must have free before it starts (below 256 MiB, logs lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
       ->capture_default_str();
-  app.add_option("--log-file", line.log_file, "lines, and all else that would go to stderr, go into this file, at most 256 MiB with its three old ones")
+  app.add_option("--log-file", line.log_file,
+                 "lines, and all else that would go to stderr, go into this file; at 64 MiB of lines it is turned over, and three old ones are kept")
       ->envname("MUSTER_LOG_FILE");
   app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")->envname("MUSTER_LOG_LEVEL")->capture_default_str();
   try {

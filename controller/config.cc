@@ -103,7 +103,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL", "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str();
   option("--log-file", config.log_file, "MUSTER_CONTROLLER_LOG_FILE",
-         "Lines, and all else that would go to stderr, go into this file alone, at most 256 MiB with its three old ones")
+         "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines it is turned over, and three old ones are kept")
       ->type_name("FILE");
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
          "Room for all ranks' logs together, as 20GB; the oldest finished jobs' logs go first. Default 20GB")

@@ -12,6 +12,8 @@
 namespace muster::worker {
 namespace {
 
+constexpr int kShellSignalBase = 128;  // a shell's status for a command that signal N ended is this and N (POSIX, 2.8.2)
+
 using rundir::v1::StopRequested;
 
 constexpr auto kSetupTimeDefault = std::chrono::minutes(30);
@@ -160,8 +162,9 @@ void Supervisor::setup_ended(int code, int signal) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(setup_time()).count();
     return failed(ETIMEDOUT, "it did not end within " + std::to_string(seconds) + " s", "; give it longer by runtime.setup.timeout");
   }
-  if (signal != 0) return failed(EINVAL, "it was ended by signal " + std::to_string(signal));
-  if (code != 0) return failed(EINVAL, "it ended with status " + std::to_string(code));
+  // Killed, or one of its commands was: want of memory, a person. Another start may do better (EAGAIN), which is not so of what a command says itself.
+  if (signal != 0) return failed(EAGAIN, "it was ended by signal " + std::to_string(signal));
+  if (code != 0) return failed(code > kShellSignalBase ? EAGAIN : EINVAL, "it ended with status " + std::to_string(code));
   auto environment = read_setup_environment(setup.env_file());
   if (!environment) return failed(EINVAL, environment.error().message);
   inherited_ = std::move(*environment);

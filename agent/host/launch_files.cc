@@ -125,7 +125,7 @@ Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout&
   for (const std::string& command : setup.commands()) {
     if (command.find('\0') != std::string::npos)
       return fail(ErrorCode::InvalidArgument, "writing the script of runtime.setup: a command has a zero byte in it");
-    script += command + "\n";
+    script += command + (command.ends_with('\\') ? "\n\n" : "\n");  // which would join the next line to itself
   }
   script += fmt::format("{} -0 >| \"${}\"\n", kEnvProgram, rundir::kSetupEnvironmentVariable);
   if (auto written = io::replace_file(run.setup_script(), script, io::Durable::No); !written) {

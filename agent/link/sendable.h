@@ -4,9 +4,21 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstddef>
+#include <vector>
+
+#include "agent/core/reconcile.h"
+#include "muster/v1/agent_service.pb.h"
+
 namespace muster::agent {
 
 // Every `string` in it, at any depth, becomes UTF-8; `bytes` stay as they are.
 void make_sendable(google::protobuf::Message& message);
+
+// Half of what a message may be (common/rpc/channel.h).
+inline constexpr std::size_t kPulseBytesMost = 8U << 20U;
+// Leaves out shards of checkpoints, those of the attempt that has most of them first, until the pulse is no longer than `most`: one job's save directory must
+// not end the stream that all jobs of the node share. Returns whose it left out: of these, no checkpoint comes to be known.
+std::vector<RunKey> trim_pulse(v1::Pulse& pulse, std::size_t most);
 
 }  // namespace muster::agent

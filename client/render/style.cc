@@ -94,15 +94,32 @@ std::string clip(std::string_view text, std::size_t columns) {
   return out;
 }
 
+namespace {
+
+// Of what a terminal obeys though it is no ASCII control, in UTF-8: C1 (U+0080 to U+009F: CSI, OSC), and the marks that turn the direction of text
+// (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), behind which a line shows what it does not say. 0: it begins with none.
+std::size_t control_length(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return 2;
+  if (byte(0) != 0xe2) return 0;
+  const bool turns = (byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae))) ||
+                     (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
+  return turns ? 3 : 0;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == '\t' || (byte >= 0x20 && byte != 0x7f)) {
-      out.push_back(c);
-    } else {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (const std::size_t length = control_length(text.substr(at)); length > 0) {
       out.push_back('?');
+      at += length;
+    } else {
+      out.push_back(byte == '\t' || (byte >= 0x20 && byte != 0x7f) ? text[at] : '?');
+      ++at;
     }
   }
   return out;

@@ -164,6 +164,9 @@ TEST_F(LaunchFiles, TheSetupsScriptIsPrivateAndEndsWithTheEnvironment) {
   ASSERT_TRUE(write());
   EXPECT_EQ(read_text(run_.setup_script()), "source set_env.sh\nexport A=1\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n");
   EXPECT_EQ(fs::status(run_.setup_script()).permissions(), static_cast<fs::perms>(0600));
+  order_.mutable_setup()->add_commands("export B=2 \\");
+  ASSERT_TRUE(write());
+  EXPECT_TRUE(read_text(run_.setup_script()).ends_with("export B=2 \\\n\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n")) << "the line that follows stays one";
   order_.mutable_setup()->add_commands(std::string("a\0b", 3));
   EXPECT_FALSE(write());
 }

@@ -109,6 +109,31 @@ TEST(Sendable, NoFieldOfAnOutgoingMessageCanMakeItUnreadable) {
   }
 }
 
+// A save directory of 60,000 shards made a pulse of more than a message's bound: the stream ended, came back, and ended at once again.
+TEST(TrimPulse, OneJobsShardsGoAndTheOthersStay) {
+  v1::Pulse pulse;
+  const auto add = [&pulse](const char* job, int shards) {
+    v1::AttemptReading& reading = *pulse.add_readings();
+    reading.set_job_id(job);
+    reading.set_attempt(1);
+    reading.add_ranks()->set_step(7);
+    for (int i = 0; i < shards; ++i) reading.add_shards()->set_path(std::string(100, 'x'));
+  };
+  add("a", 10);
+  add("b", 1000);
+  add("c", 50);
+  const std::size_t whole = pulse.ByteSizeLong();
+  EXPECT_TRUE(trim_pulse(pulse, whole).empty());
+  EXPECT_EQ(pulse.ByteSizeLong(), whole);
+  EXPECT_EQ(trim_pulse(pulse, whole - 1), std::vector{RunKey(JobId("b"), AttemptNo(1))});
+  ASSERT_EQ(pulse.readings_size(), 3);
+  EXPECT_EQ(pulse.readings(0).shards_size(), 10);
+  EXPECT_EQ(pulse.readings(1).shards_size(), 0);
+  EXPECT_EQ(pulse.readings(1).ranks(0).step(), 7) << "its progress is told all the same";
+  EXPECT_EQ(pulse.readings(2).shards_size(), 50);
+  EXPECT_EQ(trim_pulse(pulse, 100).size(), 2U);
+}
+
 TEST(Sendable, OnlyBytesOfNoCharacterAreReplaced) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{{"", ""},
                                                                                    {"plain", "plain"},

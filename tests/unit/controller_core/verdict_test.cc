@@ -116,6 +116,21 @@ TEST(Verdict, ConsequencesAloneEndNoJobByComingTwice) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
+// There is nobody whose fault it could be a consequence of.
+TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+    v1::Fact what = world.fact("j1", attempt);
+    *what.mutable_exited() = saying(with(1), "ConnectionResetError: [Errno 104] Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE);
+    world.report("n0", std::move(what));
+    world.swept("j1", attempt, "n0");
+  }
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
+  EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::UserError);
+}
+
 // What a newer agent says of its lines is not known here.
 TEST(Verdict, AKindOfANewerAgentIsUnknown) {
   Running world;

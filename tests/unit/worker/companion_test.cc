@@ -143,10 +143,12 @@ TEST_F(Companion, EndsItselfAfterTheRanks) {
 // Ranks of other nodes may need it yet: only the controller knows when the last of them has ended, and asks for the stop.
 TEST_F(Companion, OutlivesTheRanksOfItsNodeUntilTheStop) {
   test_.launch.set_stop_grace_ms(50);
-  companion("exec " + stub() + " --block --ignore-sigterm");
+  const std::string up = (test_.dir / "up").string();
+  companion("trap '' TERM; : > " + up + "; exec " + stub() + " --block");
   test_.shell("exit 0");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kExited));
+  ASSERT_TRUE(test_.wait_for_file(up));
   EXPECT_EQ(kinds(test_.events()).find('W'), std::string::npos);
   test_.signal(SIGTERM);
   EXPECT_EQ(test_.wait_worker(), 0);

@@ -106,9 +106,29 @@ TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
   EXPECT_EQ(test_.wait_worker(), 0);
   EXPECT_EQ(failure(), "running runtime.setup: it ended with status 127: line 2: conda: command not found");
   EXPECT_EQ(first(events_, Event::kSetupEnded)->setup_ended().code(), 127);
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EINVAL);
   EXPECT_FALSE(fs::exists(test_.dir / "never"));
   EXPECT_FALSE(fs::exists(test_.run.rank_log(0)));
   EXPECT_THAT(setup_log(), StartsWith("one\n"));
+}
+
+// By a person, or for want of memory: of the node, and another start may do better. What a command says itself is the job's.
+TEST_F(Setup, ACommandThatIsKilledIsNotTheJobsFault) {
+  setup("sh -c 'kill -9 $$'");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_THAT(failure(), HasSubstr("it ended with status 137"));
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EAGAIN);
+}
+
+TEST_F(Setup, AShellThatIsKilledIsNotTheJobsFault) {
+  setup("kill -9 $$");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_THAT(failure(), HasSubstr("it was ended by signal 9"));
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EAGAIN);
 }
 
 TEST_F(Setup, LeavingTheShellIsNotSuccess) {
