@@ -131,6 +131,7 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
       place = place.parent_path();
     }
     if (!looked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
+    if (info.f_blocks == 0) continue;  // one that counts no blocks, as some of FUSE: what is free there, the first write tells
     const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     if (free < node.min_free_bytes) {
       return Refusal{.why = v1::START_FAILURE_DISK,

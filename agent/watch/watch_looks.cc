@@ -39,7 +39,11 @@ void FileWatch::send(Look& look, Inotify::Owner own, LookThreads::Work work) {
 }
 
 void FileWatch::came_back(Look& look, Inotify::Owner own, std::uint64_t device) {
-  if (device != 0 && hangs_told_.contains({LookThreads::LaneKind::Run, own})) hangs_told_.insert({LookThreads::LaneKind::Device, device});
+  if (look.told) {  // it answers: the next time that it does not is news
+    hangs_told_.erase(lane_of(look, own));
+    if (device != 0) hangs_told_.erase({LookThreads::LaneKind::Device, device});
+    threads_troubled_ = false;
+  }
   look.out = false;
   look.device = device;
 }
