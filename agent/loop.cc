@@ -11,9 +11,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
-constexpr Duration kEvidenceBound = milliseconds(5);          // a bad exit's fact waits no longer for what its log says
-constexpr Duration kUnreadBound = std::chrono::seconds(10);   // a good one's, without a byte read, when success is looked for: it decides the job
-constexpr Duration kLastLookBound = std::chrono::seconds(2);  // a sweep's fact waits no longer for the last look at the checkpoints
+constexpr Duration kEvidenceBound = milliseconds(5);           // a bad exit's fact waits no longer for what its log says
+constexpr Duration kUnreadBound = std::chrono::seconds(10);    // a good one's, without a byte read, when success is looked for: it decides the job
+constexpr Duration kLastLookBound = std::chrono::seconds(15);  // a sweep's fact waits no longer for the last look at the checkpoints
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }

@@ -42,8 +42,10 @@ struct WatchOptions {
 
   // Looks that wait for file systems at the same time: as many file systems (or runs whose file system is not known yet) may hang before others must wait.
   std::size_t look_threads = 32;
-  // A look that has not come back by then is told as trouble, once a file system; a swept run's last one is waited for no longer.
+  // A look that has not come back by then is told as trouble, once a file system.
   Duration hang_after = std::chrono::seconds(2);
+  // A swept run's last look is waited for no longer. Longer than a hang takes to be told: what it finds too late costs the steps since the checkpoint before.
+  Duration last_look = std::chrono::seconds(15);
   // What looks see; empty: the disk. Called on threads of their own, and perhaps after stop(). Tests set them.
   std::function<std::shared_ptr<const engine::FileView>()> view;
   std::function<bool(const std::string& path)> file_there;
@@ -65,7 +67,7 @@ struct WatchCallbacks {
   std::function<void(const RunKey&, std::int64_t step)> on_first_step;     // once a run and life of the agent
   std::function<void(const RunKey&, RankNo, const RankEnd&)> on_rank_end;  // the answer to rank_ended
   std::function<void(const RunKey&)> on_shard_finished;                    // a shard more is finished, or a checkpoint sealed: send a pulse now
-  // The answer to run_swept: all checkpoints it left are in readings(). Or its file system hangs (`hang_after`, and on_trouble says so): then they are when it
+  // The answer to run_swept: all checkpoints it left are in readings(). Or its file system hangs (`last_look`, and on_trouble says so): then they are when it
   // answers, told by on_shard_finished.
   std::function<void(const RunKey&)> on_last_look;
   std::function<void(const std::string& text)> on_trouble;  // one line for the agent's log; said once a cause

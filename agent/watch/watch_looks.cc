@@ -108,7 +108,7 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
 void FileWatch::last_look_due(const RunPtr& run) {
   run->last_look = WatchedRun::LastLook::Due;
   if (!run->checkpoints) return tell_last_look(run);
-  run->last_look_until = system_clock().now().boot + options_.hang_after;
+  run->last_look_until = system_clock().now().boot + options_.last_look;
   run->scan_due = true;
   run->scan_at = {};
 }
@@ -169,7 +169,7 @@ void FileWatch::mind_looks(BootTime now) {
     say(
         fmt::format("looking once more for checkpoints of job '{}' attempt {} before its sweep is told: no answer from '{}' for {} ms; what was saved last is "
                     "told when it answers",
-                    run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path, options_.hang_after / std::chrono::milliseconds(1)));
+                    run->key.first.str(), run->key.second.value, run->checkpoints->save_dir().path, options_.last_look / std::chrono::milliseconds(1)));
     tell_last_look(run);
   }
 }

@@ -615,7 +615,7 @@ class Show(RankTable):
         shown = self.at.muster("ranktable", "show", "two", code=0).out
         self.assertIn(shown + "\n", planned, "the same cards, the same table")
         for rank in range(4):
-            self.assertEqual(self.at.muster("logs", "two", "--rank", rank, "--raw", code=0).out, shown + "\n", rank)
+            self.assertEqual(self.at.muster("logs", "two", "-f", "--rank", rank, "--raw", code=0).out, shown + "\n", rank)
         self.assertEqual([server["server_id"] for server in json.loads(shown)["server_list"]], ["n0", "n1"], "of one address: by their names")
         self.assertEqual([device["device_id"] for device in json.loads(shown)["server_list"][1]["device"]], ["4", "5"])
         digest = hashlib.sha256(shown.encode()).hexdigest()

@@ -44,7 +44,7 @@ class Setup(unittest.TestCase):
             gate.write("cann-8.0\n")
         self.cluster.muster("wait", "toolkit", "--timeout", "60s", code=0)
         for rank in range(3):
-            out = self.cluster.muster("logs", "toolkit", "--raw", "--rank", str(rank), code=0).out
+            out = self.cluster.muster("logs", "toolkit", "-f", "--raw", "--rank", str(rank), code=0).out
             self.assertEqual(out, f"rank {rank}: cann-8.0 in {self.cluster.dir}, kept, rank again {rank}\n")
         with open(self.cluster.path("count"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "counted\n", "once a node")

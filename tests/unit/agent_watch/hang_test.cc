@@ -76,7 +76,7 @@ class WatchHang : public WatchTest {
     options_.device_of = [root = dir_.path().string() + "/nfs-"](const std::string& path) -> std::uint64_t {
       return path.starts_with(root) ? static_cast<unsigned char>(path[root.size()]) : 7;
     };
-    options_.hang_after = 1h;
+    options_.hang_after = options_.last_look = 1h;
     watching_.set_layout("megatron");
     watching_.set_world_size(1);
     WatchTest::SetUp();
@@ -160,7 +160,7 @@ TEST_F(WatchHang, a_dead_file_system_holds_up_no_other_runs_and_no_logs) {
 }
 
 TEST_F(WatchHang, is_said_once_a_file_system) {
-  again([&] { options_.hang_after = 1ms; });
+  again([&] { options_.hang_after = options_.last_look = 1ms; });
   disk_->hang(dir_.path() / "nfs-a");
   const Run one = run("one", 'a');
   ASSERT_TRUE(eventually([&] { return !troubles().empty(); }));
@@ -177,7 +177,7 @@ TEST_F(WatchHang, is_said_once_a_file_system) {
 TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   again([&] {
     options_.look_threads = 2;
-    options_.hang_after = 1ms;
+    options_.hang_after = options_.last_look = 1ms;
   });
   disk_->hang(dir_.path() / "nfs-a");
   disk_->hang(dir_.path() / "nfs-b");
@@ -210,7 +210,7 @@ TEST_F(WatchHang, the_last_look_begins_after_the_sweep) {
 }
 
 TEST_F(WatchHang, a_last_look_that_does_not_come_back_is_waited_for_no_longer) {
-  again([&] { options_.hang_after = 1ms; });
+  again([&] { options_.hang_after = options_.last_look = 1ms; });
   disk_->hang(dir_.path() / "nfs-a");
   const Run one = run("one", 'a');
   ASSERT_TRUE(hangs(1));
