@@ -17,9 +17,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kLockTries = 100;
-constexpr unsigned kLockPause = 10'000;  // microseconds: a second in all
-
 constexpr std::uint32_t kIdentityVersion = 1;
 constexpr std::size_t kIdentityBytesMax = 64 << 10;
 
@@ -61,8 +58,6 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   rundir::AgentLayout layout(absolute);
   io::UniqueFd lock(::open(layout.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return fail_errno(fmt::format("opening '{}'", layout.lock().string()), errno);
-  // An agent that was killed a moment ago may not be wholly gone: the kernel closes its files as the last thing.
-  for (int tries = 0; tries < kLockTries && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) ::usleep(kLockPause);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", layout.lock().string()), errno);
     return fail(ErrorCode::Conflict,

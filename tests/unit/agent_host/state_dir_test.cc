@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <future>
-
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
@@ -39,23 +37,6 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::Conflict);
   EXPECT_NE(second.error().message.find("a second agent on this state directory"), std::string::npos);
-}
-
-// Started again at once after a kill -9: the lock goes when the kernel has closed the dead one's files.
-TEST(StateDir, OneThatIsJustGoingIsWaitedFor) {
-  const TempDir dir;
-  auto first = StateDir::open(dir.path());
-  ASSERT_TRUE(first);
-  std::promise<void> begun;
-  auto second = std::async(std::launch::async, [&] {
-    begun.set_value();
-    return StateDir::open(dir.path()).has_value();
-  });
-  begun.get_future().wait();
-  {
-    const StateDir gone = *std::move(first);
-  }
-  EXPECT_TRUE(second.get());
 }
 
 TEST(StateDir, DamagedIdentityIsNotReplacedSilently) {
