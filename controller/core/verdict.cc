@@ -167,7 +167,8 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
   }
   if (std::optional<Verdict> verdict = of_node(ledger, presence, job, attempt, now, limits)) return *std::move(verdict);
   if (own) return of_end(*own);
-  if (const std::optional<End> end = first_end(attempt, by_itself)) return attempt.world_size() > 1 ? of_consequence(*end) : of_end(*end);  // of whose fault?
+  // A rank without peers has nobody whose fault it could suffer from.
+  if (const std::optional<End> end = first_end(attempt, by_itself)) return attempt.world_size() > 1 ? of_consequence(*end) : of_end(*end);
   if (attempt.ranks_well == attempt.world_size()) {
     return {.cls = FailureClass::UserError, .reason = attempt.broke_cause, .signature = "success|" + squash_digits(attempt.broke_cause)};
   }
