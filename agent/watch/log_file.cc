@@ -83,9 +83,16 @@ void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
 
 Result<bool> LogFile::look() {
   if (!fd_) {
-    fd_.reset(::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!fd_ && errno == ENOENT) return false;
-    if (!fd_) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
+    // The rank may have put anything in its place: a pipe would hold this thread, which reads every job's logs, for ever.
+    io::UniqueFd fd(::open(log_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+    if (!fd && errno != ENOENT && errno != ELOOP) return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
+    struct stat what{};
+    if (fd && ::fstat(fd.get(), &what) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
+    if (!fd || !S_ISREG(what.st_mode)) {
+      if (size_ > 0 || parsed_ > 0) begin_segment(0, 0);  // what an earlier look saw is gone
+      return false;
+    }
+    fd_ = std::move(fd);
   }
   struct stat now{};
   if (::fstat(fd_.get(), &now) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);

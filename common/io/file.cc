@@ -60,11 +60,9 @@ int write_all(int fd, std::string_view bytes, std::size_t& written) {
   return 0;
 }
 
-Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return failed("opening", path, errno);
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
+namespace {
+
+Result<std::string> read_open(const UniqueFd& fd, const struct stat& status, const std::filesystem::path& path, std::size_t most) {
   std::string bytes;
   // Files of /proc say 0 bytes: read until the end, whatever stat says.
   std::size_t room = static_cast<std::size_t>(status.st_size) + 1;
@@ -85,6 +83,20 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
     if (room < 4096) room = 4096;
   }
 }
+
+Result<std::string> read_at(const std::filesystem::path& path, std::size_t most, int flags) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (!fd) return failed("opening", path, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
+  if (flags != 0 && !S_ISREG(status.st_mode)) return fail(ErrorCode::Io, "reading '" + path.string() + "': it is no regular file");
+  return read_open(fd, status, path, most);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) { return read_at(path, most, 0); }
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most) { return read_at(path, most, O_NONBLOCK | O_NOCTTY); }
 
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes, Durable durable) {
   auto temporary = write_temporary(path, bytes, durable);

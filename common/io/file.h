@@ -19,6 +19,8 @@ enum class Durable : std::uint8_t { No, Yes };
 
 // More than `most` bytes is ErrorCode::ResourceExhausted: nothing of it is returned.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
+// Of a folder that others write in: a pipe or a device in the file's place is an error at once, where reading it might not end.
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most);
 
 // Temporary file of mode 0600 in the same folder, then rename. Readers see the old bytes or the new ones.
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes, Durable durable);

@@ -106,6 +106,12 @@ bool in_session_of(const Family& family, const ProcStat& stat) {
   return !now || family.leaders.contains(*now);
 }
 
+// One of the run's that threw its environment away (`env -i`), but is still in a session that a rank leads.
+bool emptied(const Family& family, pid_t pid, const ProcStat& stat) {
+  if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' || stat.state == 'X' || !in_session_of(family, stat)) return false;
+  return user_of(pid) == family.user;
+}
+
 enum class Kin : std::uint8_t { Family, Stranger, Unknown };
 
 Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
@@ -138,12 +144,16 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
     int error = 0;
     const Look look = look_at(::dirfd(proc.get()), entry->d_name, wanted, room, error);
-    if (look == Look::Clean || (look == Look::Closed && family == nullptr)) continue;
+    if (family == nullptr && (look == Look::Clean || look == Look::Closed)) continue;
     const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     if (pid == own) continue;
     const auto stat = read_stat(pid);
     if (!stat && stat.error().code == ErrorCode::NotFound) continue;
     if (!stat) return fail(Error(stat.error()));
+    if (look == Look::Clean) {
+      if (emptied(*family, pid, *stat)) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+      continue;
+    }
     if (look == Look::Unknown) {
       if (!in_between(*stat) || stat->start_time < since) continue;
       return fail_errno(std::string("looking into process ") + entry->d_name, error);
@@ -161,6 +171,8 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
     } else if (stat->start_time >= since && (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
       ++scan.unsettled;
+    } else if (family != nullptr && emptied(*family, pid, *stat)) {
+      scan.found.push_back({.pid = pid, .start_time = stat->start_time});
     }
   }
   return scan;

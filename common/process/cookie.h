@@ -3,8 +3,8 @@
 // A process between fork and exec has its parent's, so it is found too. One in the middle of its exec has none for a moment:
 // that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors, a look that could not be
 // had (no descriptors, no memory) is one: nothing is known then.
-// Cannot see: a process that emptied its own environment (the worker finds those as its descendants), or one of another user when we are not root. One of our
-// own user may close its environment to us (PR_SET_DUMPABLE, a set-user-id program): see Family.
+// Cannot see: a process that emptied its environment and left the session of its rank (the worker finds those as its descendants), or one of another user when
+// we are not root. One of our own user may close its environment to us (PR_SET_DUMPABLE, a set-user-id program): see Family.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,10 @@
 
 namespace muster::process {
 
-// How a process is judged whose environment is closed to us though its user is the run's. In a session of the family, or with a parent in one: it is of the
-// run. With a parent who takes in no orphans of ours, or older than the run: it is a stranger. Else it is not known. Without a family nobody is judged: for a
-// caller to whom every such process is a stranger (the worker, once it has no descendants).
+// How a process is judged that does not show the cookie. One in a session of the family is of the run, whatever its environment says. Further, of one whose
+// environment is closed to us though its user is the run's: with a parent in such a session it is of the run. With a parent who takes in no orphans of ours, or
+// older than the run: it is a stranger. Else it is not known. Without a family nobody is judged: for a caller to whom every such process is a stranger (the
+// worker, once it has no descendants).
 struct Family {
   uid_t user = ::getuid();      // whose the run's processes are
   std::set<ProcessId> leaders;  // of sessions: the ranks, and every carrier that is found

@@ -138,8 +138,10 @@ class Logs(unittest.TestCase):
             trace = Trace(cluster, "cut")
             spec = cluster.stub("cut", "--steps", steps, "--step-ms", 10, "--lines", lines, "--line-bytes", size, "--truncate-at", at, "--trace", trace.path)
             job = cluster.submit(spec)
+            trace.wait(job, at // 2)
+            first = {rank: lines_of(rank, 0, at * lines, size) for rank in (0, 1)}
+            shipped = {rank: len(os.path.commonprefix([self.shipped(cluster, job, rank), first[rank]])) for rank in (0, 1)}
             if not agent_looks_on:
-                trace.wait(job, at // 2)
                 cluster.kill("n0")
                 trace.wait(job, at + 2)
                 cluster.start("n0")
@@ -149,12 +151,20 @@ class Logs(unittest.TestCase):
                 after = lines_of(rank, at * lines, steps * lines, size)
                 self.assertTrue(copy.endswith(after), f"rank {rank}: of the lines behind the truncation some are missing")
                 before = copy[: len(copy) - len(after)]
-                self.assert_same(before, lines_of(rank, 0, at * lines, size)[: len(before)], f"rank {rank} before the truncation")
+                self.assert_same(before, first[rank][: len(before)], f"rank {rank} before the truncation")
+                self.assertGreaterEqual(len(before), shipped[rank], f"rank {rank}: of what the controller had before the truncation some is missing")
                 gaps = self.gaps(cluster, job, rank)
                 self.assertEqual(len(gaps), 1, gaps)
                 self.assertIn("truncated by the program", gaps[0][1])
                 when = "before the agent's eyes" if agent_looks_on else "while no agent ran"
                 print(f"rank {rank}, truncated {when}: {len(before)} of {at * lines * size} bytes before, all {len(after)} behind; {gaps}", file=sys.stderr)
+
+    def shipped(self, cluster, job, rank):
+        """What the controller has of a log by now, as soon as that is something."""
+        deadline = time.monotonic() + 30 * SLOW
+        while not (copy := self.raw(cluster, job, rank)):
+            self.assertLess(time.monotonic(), deadline, f"nothing of rank {rank}'s log ever came")
+        return copy
 
     def test_truncated_by_the_program(self):
         self.truncated(True)

@@ -205,7 +205,7 @@ class TinyGpt(Matrix, unittest.TestCase):
         late, late_anyway = (sum(worst > 2 * median for worst in windows) for windows in (after, before))
         print(f"steps of {median:.1f} ms (median), at worst {max(after):.1f} ms after a kill, {max(before):.1f} ms between kills", file=sys.stderr)
         print(f"beyond twice the median after {late} of {len(after)} kills, and in {late_anyway} of as many moments without one", file=sys.stderr)
-        self.assertLessEqual(late, late_anyway + len(after) // 2)
+        self.assertLessEqual(late, late_anyway + 3, "what a daemon's death does to the ranks, it does at nearly every death")
 
     def test_agent(self):
         self.no_gap("agent")

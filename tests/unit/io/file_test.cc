@@ -44,6 +44,15 @@ TEST_F(Files, ReadHasABoundAndSaysWhatIsMissing) {
   EXPECT_EQ(missing.error().message, "opening '" + (dir_ / "y").string() + "': No such file or directory");
 }
 
+TEST_F(Files, APipeInTheFilesPlaceIsAnErrorAtOnce) {
+  ASSERT_EQ(::mkfifo((dir_ / "x").c_str(), 0600), 0);
+  const auto read = read_regular_file(dir_ / "x", 100);  // of read_file() nobody would ever hear again
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("it is no regular file"), std::string::npos) << read.error().message;
+  EXPECT_FALSE(read_regular_file("/dev/zero", 100));
+  EXPECT_FALSE(read_regular_file(dir_, 100));
+}
+
 TEST_F(Files, ReadOfProcGoesToTheEnd) { EXPECT_GT(read_file("/proc/self/status", 1 << 20)->size(), 100U); }
 
 TEST_F(Files, OfManyCreatorsOneWinsAndNobodyReadsAPart) {

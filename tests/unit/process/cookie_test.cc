@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -167,6 +168,42 @@ TEST(Sweep, EndsAGrowingFamily) {
   ASSERT_TRUE(killed) << killed.error().message;
   EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
   ::waitpid(*pid, nullptr, 0);
+}
+
+TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
+  const auto value = unique_value("emptied");
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
+  const auto leader = spawn({.path = "/bin/sh",
+                             .argv = {"sh", "-c", "env -i " + stub() + " --block & echo $!; exec " + stub() + " --block"},
+                             .env = {"PATH=/usr/bin:/bin", std::string(kName) + "=" + value},
+                             .cwd = {},
+                             .out_fd = ready[1],
+                             .new_session = true});
+  ASSERT_TRUE(leader);
+  ::close(ready[1]);
+  char text[32] = {};
+  ASSERT_GT(::read(ready[0], text, sizeof text - 1), 0);
+  ::close(ready[0]);
+  const auto daemon = static_cast<pid_t>(std::strtol(text, nullptr, 10));
+  const auto id = identify(daemon);
+  ASSERT_TRUE(id);
+  auto pidfd = Pidfd::open(*id);
+  ASSERT_TRUE(pidfd);
+  const auto first = identify(*leader);
+  ASSERT_TRUE(first);
+  auto sweep = CookieSweep::start(kName, value, first->start_time, Family{.leaders = {*first}, .since = first->start_time});
+  ASSERT_TRUE(sweep);
+  for (auto progress = sweep->step(); *progress != CookieSweep::Progress::Done; progress = sweep->step()) {
+    ASSERT_TRUE(progress);
+    ::waitpid(*leader, nullptr, WNOHANG);
+    pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&wait, 1, kPatienceMs), 1);
+  }
+  pollfd gone{.fd = pidfd->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&gone, 1, 0), 1) << "said to be swept, and process " << daemon << " lives";
+  EXPECT_EQ(sweep->killed(), 2U);
+  ::waitpid(*leader, nullptr, 0);
 }
 
 TEST(Sweep, NothingThereIsDoneAtOnce) {

@@ -342,6 +342,9 @@ TEST(Sweep, AStrangerWhoIsOlderHoldsNothingUp) {
 
 // A worker that could not look said that nothing was left.
 TEST(Sweep, WithoutDescriptorsIsTriedUntilItCanBeTrue) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own look at a virtual table opens a pipe, and takes having no descriptor for one for a fault";
+#endif
   RunUnderTest test;
   test.stub({"--block"});
   test.start();
