@@ -3,19 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <set>
-#include <vector>
 
+#include "agent/host/patched_files.h"
+#include "agent/host/with_rights.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
 
@@ -26,34 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kModeDefault = 0644;
 constexpr int kNamesTried = 16;
-
-// This thread alone asks the file system as another user. The calls below are the kernel's own, which are a thread's; glibc's setgroups is the process's.
-class WithRightsOf {
- public:
-  explicit WithRightsOf(const UserEntry* user) : user_(user) {
-    if (user_ == nullptr) return;
-    groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
-    groups_.resize(static_cast<std::size_t>(std::max(0, ::getgroups(static_cast<int>(groups_.size()), groups_.data()))));
-    const std::vector<gid_t> groups(user_->groups.begin(), user_->groups.end());
-    ::syscall(SYS_setgroups, groups.size(), groups.data());
-    gid_ = static_cast<gid_t>(::setfsgid(user_->gid));
-    uid_ = static_cast<uid_t>(::setfsuid(user_->uid));
-  }
-  ~WithRightsOf() {
-    if (user_ == nullptr) return;
-    ::setfsuid(uid_);
-    ::setfsgid(gid_);
-    ::syscall(SYS_setgroups, groups_.size(), groups_.data());
-  }
-  WithRightsOf(const WithRightsOf&) = delete;
-  WithRightsOf& operator=(const WithRightsOf&) = delete;
-
- private:
-  const UserEntry* user_;
-  std::vector<gid_t> groups_;
-  uid_t uid_ = 0;
-  gid_t gid_ = 0;
-};
 
 std::string hex_sha256(const std::string& bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -68,12 +40,16 @@ std::unexpected<Error> refused(const v1::LaunchFile& file, const std::string& wh
   return fail(ErrorCode::InvalidArgument, fmt::format("writing file '{}': {}", file.path(), why));
 }
 
-Result<void> check(const v1::LaunchFile& file, const std::set<fs::path>& made) {
+Result<void> check_place(const v1::LaunchFile& file, const std::set<fs::path>& made) {
   const fs::path path = file.path();
   if (!path.is_absolute() || path.lexically_normal() != path || !path.has_filename()) return refused(file, "it is not an absolute path without '..'");
   if (file.path().find('\0') != std::string::npos) return refused(file, "it has a zero byte in its name");
   if (!made.contains(path.parent_path())) return refused(file, "its directory is none that the order has made");
   if ((file.mode() & ~0777U) != 0) return refused(file, fmt::format("mode {:o} has more than the permissions of a file", file.mode()));
+  return {};
+}
+
+Result<void> check_bytes(const v1::LaunchFile& file) {
   if (file.sha256().empty() || hex_sha256(file.content()) != file.sha256()) {
     return fail(ErrorCode::DataLoss, fmt::format("writing file '{}': its {} bytes are not those whose hash came with them ('{}'); it was not written",
                                                  file.path(), file.content().size(), file.sha256()));
@@ -141,16 +117,26 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
   if (order.has_setup()) {
     if (auto written = write_setup_script(order.setup(), run); !written) return written;
   }
-  if (order.files().empty()) return {};
+  if (order.files().empty() && order.patched().empty()) return {};
   std::set<fs::path> made;
   for (const std::string& dir : order.make_dirs()) made.insert(dir);
   std::size_t bytes = 0;
   for (const v1::LaunchFile& file : order.files()) {
     bytes += file.content().size();
     if (bytes > kLaunchFilesMost) return refused(file, fmt::format("the files of this launch have more than {} MiB together", kLaunchFilesMost >> 20U));
-    if (auto good = check(file, made); !good) return good;
+    if (auto good = check_place(file, made); !good) return good;
+    if (auto good = check_bytes(file); !good) return good;
   }
   const WithRightsOf rights(owner);
+  for (const v1::PatchedFile& patched : order.patched()) {
+    const auto copy = patched_file(patched, order.has_setup());
+    if (!copy) return fail(copy.error());
+    if (!*copy) continue;
+    bytes += (*copy)->content().size();
+    if (bytes > kLaunchFilesMost) return refused(**copy, fmt::format("the files of this launch have more than {} MiB together", kLaunchFilesMost >> 20U));
+    if (auto good = check_place(**copy, made); !good) return good;
+    if (auto written = write(**copy); !written) return written;
+  }
   for (const v1::LaunchFile& file : order.files()) {
     if (auto written = write(file); !written) return written;
   }

@@ -1,5 +1,5 @@
-// Files that have to be on the node before anything of a run starts: those of the order (rank tables), and the script of runtime.setup in the run directory.
-// Blocking; any thread.
+// Files that have to be on the node before anything of a run starts: those of the order (rank tables), the changed copies of the node's own (patched_files.h),
+// and the script of runtime.setup in the run directory. Blocking; any thread.
 //
 // A file of an order is checked against its hash, written beside its place under a name that nobody can guess (O_EXCL, O_NOFOLLOW) and renamed: nobody reads a
 // part of it, and a symbolic link that lies in its place is replaced, not followed. Its directory must be one of the order's make_dirs, said in the same
@@ -16,7 +16,7 @@ namespace muster::agent {
 
 inline constexpr std::size_t kLaunchFilesMost = 12U << 20U;  // of all of an order together: NodeLaunch's own bound
 
-// Errors: ResourceExhausted: no room; InvalidArgument: never here, nor anywhere (a path that may not be written); DataLoss: not the bytes that the hash is of;
+// Errors: ResourceExhausted: no room; NotFound: what is to be changed, or has to be there, is not; InvalidArgument: never here, nor anywhere (a path that may not be written); DataLoss: not the bytes that the hash is of;
 // Io: this node's trouble.
 Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLayout& run, const UserEntry* owner);
 

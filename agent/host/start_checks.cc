@@ -13,6 +13,7 @@
 #include <memory>
 #include <system_error>
 
+#include "agent/host/nearest_file.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
@@ -93,6 +94,7 @@ std::string script_of(const std::vector<std::string>& argv) {
 std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
   if (order.has_setup()) return std::nullopt;  // it may be what brings them
   std::set<std::string> made(order.make_dirs().begin(), order.make_dirs().end());
+  for (const v1::PatchedFile& copy : order.patched()) made.insert(copy.path());
   std::set<std::pair<std::string, std::string>> looked;  // 64 ranks name the same files
   for (const v1::RankProcess& rank : order.ranks()) {
     const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
@@ -109,9 +111,10 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     }
     if (script.empty()) continue;
     const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
-    if (::stat(path.c_str(), &info) != 0) {
-      return launch_failure(
-          fmt::format("starting rank {}: script '{}': {} (is it on a file system that this node sees?)", rank.rank(), path.string(), text_of(errno)));
+    if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0) {
+      const int error = errno;
+      return launch_failure(fmt::format("starting rank {}: script '{}': {} (is it on a file system that this node sees?){}", rank.rank(), path.string(),
+                                        text_of(error), nearest_text(path)));
     }
   }
   return std::nullopt;

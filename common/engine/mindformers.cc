@@ -265,6 +265,13 @@ void launch_mindformers(Launching& launching) {
     for (RankPlan& rank : launching.plan.ranks) put_device(rank);
 }
 
+// By --output_dir. LOCAL_DEFAULT_PATH alone, which every command gets, does not count in newer releases.
+bool mindformers_sets_save_dir(const v1::JobSpec& spec) { return is_known_command(spec, spec_words(spec)); }
+
+std::string_view mindformers_needs(const v1::JobSpec& spec) {
+  return ranks_asked(spec) == 1 ? "" : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions : kLaunchFiles;
+}
+
 void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
   const CommandLine command = spec_words(spec);
   if (is_known_command(spec, command)) {

@@ -70,6 +70,16 @@ def spec():
     return found + [b"1h30m", b"1.5s", b"64KiB", b"1.5GiB", b"[4,8)", b"${env:HOME} $$ ${rank}"]
 
 
+def patch():
+    found = []
+    for text in files("tests/unit/patch/cases.txt"):
+        for part in re.split(rb"(?m)^== .*\n", text)[1:]:
+            body, _, rest = part.partition(b"-- file ")
+            found.append(re.sub(rb"(?m)^-- change ", b"#at ", rest.partition(b"\n")[2].partition(b"-- becomes")[0]) + body)
+    script = b"#var A=x y\n#!/bin/bash\nexport A=1 B=\"$(date)\"\ncat <<-'E' | tee x\n\tA=2\n\tE\nA=${B:-`c`} run.py --x \\\n  1\nL=(1 2)\n"
+    return found + files("deploy/samples/**/*.sh") + [script]
+
+
 def log():
     found = []
     for text in files("tests/fixtures/logs/*.log"):
@@ -150,6 +160,9 @@ WORDS = {
         "HBM-Usage(MB)" "No running processes found in NPU" "NPU ID" "Chip Count" "Total Count" "ipaddr:" "link status: UP" "address_0="
         "[GPU is lost]" "index, uuid, name"
     ''',
+    "patch": r'''
+        "#at " "#var " "[type=" "<<: *" "&a " "*a" "!!str " "- " ": " "{}" "[]" "|" ">-" "null" "export " "<<EOF" "$(" "${" "(("
+    ''',
     "log": r'''
         "elapsed time per iteration (ms):" "lm loss:" "iteration" "Epoch:[" "loss:" "ERROR" "Traceback (most recent call last)" "RuntimeError:"
         "EI0006:" "ERR01100" "[rank0]: " "nan" "inf"
@@ -172,6 +185,6 @@ def dictionary(target):
 
 def write(target, folder):
     os.makedirs(folder, exist_ok=True)
-    for seed in {"checkpoint": checkpoint, "frames": frames, "log": log, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
+    for seed in {"checkpoint": checkpoint, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
         with open(os.path.join(folder, hashlib.sha1(seed).hexdigest()), "wb") as file:
             file.write(seed)

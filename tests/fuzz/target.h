@@ -31,6 +31,7 @@ bool is_plain(std::string_view text);
 void checkpoint(std::string_view input);
 void frames(std::string_view input);
 void log(std::string_view input);
+void patch(std::string_view input);
 void probe(std::string_view input);
 void ranktable(std::string_view input);
 void spec(std::string_view input);

@@ -1,0 +1,94 @@
+#include "agent/host/patched_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "agent/host/nearest_file.h"
+#include "common/io/unique_fd.h"
+#include "common/patch/patch.h"
+#include "common/patch/shell_vars.h"
+
+namespace muster::agent {
+namespace {
+
+std::string doing(const v1::PatchedFile& file) {
+  const std::string_view key = file.path().empty()   ? (file.items().empty() ? "" : std::string_view(file.items(0).at()))
+                               : file.vars().empty() ? "launch.patch"
+                                                     : "launch.vars";
+  return fmt::format("{}{}'{}'", key, key.empty() ? "" : ": ", patch::shown_path(file.source()));
+}
+
+std::unexpected<Error> failed(const v1::PatchedFile& file, int error) {
+  if (error == ENOENT || error == ENOTDIR)
+    return fail(ErrorCode::NotFound, fmt::format("{} is not there on this node{}", doing(file), nearest_text(file.source())));
+  auto result = fail_errno(fmt::format("reading {}", doing(file)), error);
+  if (error == EACCES || error == EPERM) result.error().code = ErrorCode::NotAllowed;
+  if (error == ELOOP || error == ENAMETOOLONG) result.error().code = ErrorCode::InvalidArgument;
+  return result;
+}
+
+struct Read {
+  std::string text;
+  std::uint32_t mode = 0;
+};
+
+Result<Read> read_source(const v1::PatchedFile& file) {
+  const io::UniqueFd fd(::open(file.source().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));  // a pipe would wait for its writer
+  if (!fd) return failed(file, errno);
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return failed(file, errno);
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, fmt::format("reading {}: it is not a file", doing(file)));
+  Read read{.text = {}, .mode = info.st_mode & 0777U};
+  constexpr std::size_t kPiece = 64 << 10;
+  while (true) {
+    const std::size_t had = read.text.size();
+    if (had > patch::kFileBytesMax)
+      return fail(ErrorCode::InvalidArgument, fmt::format("reading {}: it has more than {} MiB", doing(file), patch::kFileBytesMax >> 20U));
+    read.text.resize(had + kPiece);
+    const ssize_t got = ::read(fd.get(), read.text.data() + had, kPiece);
+    if (got < 0 && errno == EINTR) {
+      read.text.resize(had);
+      continue;
+    }
+    if (got < 0) return failed(file, errno);
+    read.text.resize(had + static_cast<std::size_t>(got));
+    if (got == 0) return read;
+  }
+}
+
+}  // namespace
+
+Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, bool setup) {
+  if (!file.source().starts_with('/') || file.source().find('\0') != std::string::npos)
+    return fail(ErrorCode::InvalidArgument, fmt::format("reading '{}': it is not an absolute path", patch::shown_path(file.source())));
+  if (file.path().empty()) {
+    struct stat info{};
+    const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
+    const bool may_come = setup && (error == ENOENT || error == ENOTDIR) && nearest_file(file.source()).empty();
+    if (error != 0 && !may_come) return failed(file, error);
+    return std::optional<v1::LaunchFile>();
+  }
+  auto read = read_source(file);
+  if (!read) return fail(std::move(read.error()));
+  Result<std::string> text = std::move(read->text);
+  if (!file.items().empty()) {
+    std::vector<patch::Change> changes;
+    for (const v1::PatchItem& item : file.items()) changes.push_back({.at = item.at(), .value = item.value()});
+    text = patch::changed_file(file.source(), *text, changes);
+  }
+  if (text && !file.vars().empty()) text = patch::replaced_assignments(file.source(), *text, {file.vars().begin(), file.vars().end()});
+  if (!text) return fail(std::move(text.error()));
+  v1::LaunchFile out;
+  out.set_path(file.path());
+  out.set_mode(read->mode | 0400U);
+  out.set_content(std::move(*text));
+  return std::optional(std::move(out));
+}
+
+}  // namespace muster::agent

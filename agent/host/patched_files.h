@@ -1,0 +1,18 @@
+// The copies of configurations and scripts that an order has changed (NodeLaunch.patched): read from where they are, changed, handed back to be written as any
+// other file of the order. One without a path is only looked for; its one item says which key of the spec names it. Blocking; any thread; with the rights that
+// the caller has taken.
+#pragma once
+
+#include <optional>
+
+#include "common/base/error.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+// Nothing: nothing is to be written. `setup`: the run has one, which may bring a file that is only looked for; it is missed then only where one of nearly the
+// same name is there. The answer is without a hash. Errors: NotFound (with the nearest name), NotAllowed, InvalidArgument (what is in it, or
+// what is asked of it): the job's fault; Io: this node's trouble.
+Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, bool setup);
+
+}  // namespace muster::agent

@@ -1,0 +1,26 @@
+// Asks the file system as another user, for as long as it lives, on this thread alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "agent/host/launch_record.h"
+
+namespace muster::agent {
+
+class WithRightsOf {
+ public:
+  explicit WithRightsOf(const UserEntry* user);  // none: nothing changes
+  ~WithRightsOf();
+  WithRightsOf(const WithRightsOf&) = delete;
+  WithRightsOf& operator=(const WithRightsOf&) = delete;
+
+ private:
+  const UserEntry* user_;
+  std::vector<gid_t> groups_;
+  uid_t uid_ = 0;
+  gid_t gid_ = 0;
+};
+
+}  // namespace muster::agent

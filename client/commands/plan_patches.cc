@@ -1,0 +1,72 @@
+#include "client/commands/plan_patches.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "client/render/line_diff.h"
+#include "client/render/text.h"
+#include "common/engine/patch_plan.h"
+#include "common/io/file.h"
+#include "common/patch/patch.h"
+#include "common/patch/shell_vars.h"
+
+namespace muster::client {
+namespace {
+
+// The file as it is and as the copy will be.
+Result<std::pair<std::string, std::string>> both(const engine::FilePatch& file, const std::string& text) {
+  std::pair<std::string, std::string> texts{text, text};
+  if (!file.items.empty()) {
+    std::vector<patch::Change> changes;
+    for (const auto& [at, value] : file.items) changes.push_back({.at = at, .value = value});
+    auto before = patch::changed_file(file.source, text, {});
+    if (!before) return fail(std::move(before.error()));
+    auto after = patch::changed_file(file.source, text, changes);
+    if (!after) return fail(std::move(after.error()));
+    texts = {std::move(*before), std::move(*after)};
+  }
+  if (file.vars.empty()) return texts;
+  auto after = patch::replaced_assignments(file.source, texts.second, file.vars);
+  if (!after) return fail(std::move(after.error()));
+  texts.second = std::move(*after);
+  return texts;
+}
+
+std::string printed(std::string_view text, const render::Style& style) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line = render::printable(text.substr(0, end));
+    out += (line.starts_with('+') ? style.paint(render::Tint::Good, line) : line.starts_with('-') ? style.paint(render::Tint::Bad, line) : line) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string patches_text(const v1::JobSpec& spec, const render::Style& style) {
+  std::string out;
+  for (const engine::FilePatch& file : engine::file_patches(spec)) {
+    const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
+    std::error_code error;
+    const auto text = std::filesystem::is_regular_file(file.source, error)
+                          ? io::read_file(file.source, patch::kFileBytesMax)
+                          : Result<std::string>(fail(ErrorCode::NotFound, fmt::format("'{}' is not on this machine", file.source)));
+    if (!text) {
+      note(render::Tint::Dim, text.error().message + ": it is changed on each node");
+      continue;
+    }
+    const auto texts = both(file, *text);
+    if (!texts)
+      note(render::Tint::Warn, texts.error().message);
+    else
+      out += printed(render::line_diff(file.source, "its copy", texts->first, texts->second), style);
+  }
+  return out;
+}
+
+}  // namespace muster::client

@@ -1,0 +1,14 @@
+// What launch.patch and launch.vars do to files, as far as these are on this machine: for `muster plan`.
+#pragma once
+
+#include <string>
+
+#include "client/render/style.h"
+#include "muster/v1/spec.pb.h"
+
+namespace muster::client {
+
+// A difference a file (as a copy is written: without comments), what is wrong with a change, or that the file is on the nodes alone. Empty: nothing is changed.
+std::string patches_text(const v1::JobSpec& spec, const render::Style& style);
+
+}  // namespace muster::client

@@ -1,0 +1,266 @@
+#include "common/engine/patch_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "common/engine/ranktable/words.h"
+#include "common/engine/template.h"
+
+namespace muster::engine {
+namespace {
+
+using ranktable::shown;
+
+constexpr std::size_t kTextBytesMax = 128 << 10;  // of a value with its templates filled in
+
+// "a/./b//c" is "a/b/c".
+std::string plain_path(std::string_view path) {
+  std::string out = path.starts_with('/') ? "/" : "";
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (!out.empty() && out != "/") out += '/';
+    out += part;
+  }
+  return out;
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+bool has_template(std::string_view text) { return text.find('$') != std::string_view::npos; }
+
+// A file that is changed, as the spec has it.
+struct Edit {
+  std::string key;
+  std::string name;    // as the command line may have it; with templates
+  std::string source;  // with templates; empty: below the rank's working directory
+  std::vector<std::pair<std::string, std::string>> items;
+  std::vector<std::string> item_keys;
+  std::map<std::string, std::pair<std::string, std::string>> vars;  // name -> value, key
+  bool named = false;
+};
+
+void add_changes(std::vector<Edit>& edits, const v1::JobSpec& spec, const char* key, const google::protobuf::RepeatedPtrField<v1::ConfigPatch>& files) {
+  for (int i = 0; i < files.size(); ++i) {
+    const v1::ConfigPatch& file = files[i];
+    const std::string source = plain_path(below_code(spec, file.file()));
+    auto edit = std::ranges::find(edits, source, &Edit::source);
+    if (edit == edits.end()) edit = edits.insert(edits.end(), Edit{.key = fmt::format("{}[{}]", key, i), .name = file.file(), .source = source});
+    for (int j = 0; j < file.changes_size(); ++j) {
+      edit->items.emplace_back(file.changes(j).at(), file.changes(j).value());
+      edit->item_keys.push_back(fmt::format("{}[{}][{}]", key, i, j));
+    }
+  }
+}
+
+bool is_shell_script(std::string_view word) { return word.ends_with(".sh") || word.ends_with(".bash"); }
+
+// The script whose assignments are meant: launch.script, or the first word of launch.run that is one.
+std::optional<std::string> script_word(const v1::JobSpec& spec) {
+  if (spec.launch().run().empty()) return spec.launch().script().ends_with(".py") ? std::nullopt : std::optional(spec.launch().script());
+  const auto& run = spec.launch().run();
+  const auto found = std::ranges::find_if(run, is_shell_script);
+  return found == run.end() ? std::nullopt : std::optional(*found);
+}
+
+void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resuming, Problems& problems) {
+  std::map<std::string, std::pair<std::string, std::string>> vars;
+  for (const auto& [name, value] : spec.launch().vars()) vars[name] = {value, fmt::format("launch.vars.{}", name)};
+  if (resuming)
+    for (const auto& [name, value] : spec.resume().vars()) vars[name] = {value, fmt::format("resume.vars.{}", name)};
+  if (vars.empty()) return;
+  const char* key = spec.launch().vars().empty() ? "resume.vars" : "launch.vars";
+  const auto script = script_word(spec);
+  if (!script) {
+    problems.push_back({.key = key,
+                        .message = spec.launch().run().empty() ? fmt::format("is for shell scripts, and launch.script is '{}'; change its arguments instead",
+                                                                             shown(spec.launch().script()))
+                                                               : "is for shell scripts, and no word of launch.run is one (*.sh)"});
+    return;
+  }
+  Edit edit{.key = key, .name = *script, .vars = std::move(vars)};
+  if (spec.launch().run().empty() || script->starts_with('/')) edit.source = plain_path(below_code(spec, *script));
+  edits.push_back(std::move(edit));
+}
+
+std::vector<Edit> edits_of(const v1::JobSpec& spec, bool resuming, Problems& problems) {
+  std::vector<Edit> edits;
+  add_changes(edits, spec, "launch.patch", spec.launch().patch());
+  if (resuming) add_changes(edits, spec, "resume.patch", spec.resume().patch());
+  add_variables(edits, spec, resuming, problems);
+  return edits;
+}
+
+// What the names of a file's texts stand for.
+class FileValues final : public TemplateValues {
+ public:
+  FileValues(const PatchPlanning& planning, const RankPlan& rank, bool yaml) : planning_(planning), rank_(rank), yaml_(yaml) {}
+
+  [[nodiscard]] Result<std::string> value(std::string_view name) const override {
+    if (name == "rank" || name == "local_rank" || name == "device_id" || name.starts_with("env:"))
+      return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value here: one copy is for all ranks of a node", name));
+    auto found = planning_.value(rank_, name);
+    // It goes into YAML that is written already, whatever it stands in there.
+    const auto breaks = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\'' || c == '"' || c == '\\'; };
+    if (yaml_ && found && (std::ranges::any_of(*found, breaks) || found->find(": ") != std::string::npos || found->find(" #") != std::string::npos))
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("'${{{}}}' is '{}', which cannot be put into a value; choose a directory without quotes", name, shown(*found)));
+    return found;
+  }
+
+ private:
+  const PatchPlanning& planning_;
+  const RankPlan& rank_;
+  bool yaml_;
+};
+
+class PatchPlanner {
+ public:
+  explicit PatchPlanner(const PatchPlanning& planning)
+      : planning_(planning), spec_(*planning.request.spec), edits_(edits_of(spec_, planning.request.resuming(), planning.problems)) {}
+
+  void run() {
+    if (!planning_.problems.empty()) return;
+    std::set<std::size_t> nodes;
+    for (const RankPlan& rank : planning_.plan.ranks)
+      if (nodes.insert(rank.node).second) plan_node(rank);
+    for (const Edit& edit : edits_) {
+      if (edit.named || !planning_.problems.empty()) continue;
+      planning_.problems.push_back({.key = edit.key,
+                                    .message = fmt::format("nothing on the command line names '{}', so no program would read the copy; name it in launch.args "
+                                                           "(or as launch.config, or as a value of launch.vars)",
+                                                           shown(edit.name))});
+    }
+  }
+
+ private:
+  std::string text(const std::string& key, std::string_view with_templates, const RankPlan& rank, bool yaml = false) {
+    if (!has_template(with_templates)) return std::string(with_templates);
+    auto parsed = Template::parse(with_templates);
+    auto out = parsed ? parsed->expand(FileValues(planning_, rank, yaml), kTextBytesMax) : Result<std::string>(fail(parsed.error()));
+    if (out) return std::move(*out);
+    planning_.problems.push_back({.key = key, .message = std::move(out.error().message)});
+    return {};
+  }
+
+  void plan_node(const RankPlan& first) {
+    const std::string dir = fmt::format("{}/patched/node-{}", work_dir(planning_.request.out_dir, planning_.request.attempt), first.node);
+    std::unordered_map<std::string, std::size_t> names;  // that a command line may have -> the edit
+    std::vector<PatchPlan> made;
+    for (std::size_t i = 0; i < edits_.size(); ++i) {
+      Edit& edit = edits_[i];
+      PatchPlan one{.node = first.node, .key = edit.vars.empty() ? "launch.patch" : "launch.vars"};
+      const std::string name = text(edit.key, edit.name, first);
+      one.source = edit.source.empty() ? plain_path(first.cwd + "/" + name) : plain_path(text(edit.key, edit.source, first));
+      one.path = fmt::format("{}/{}/{}", dir, i, base_name(one.source));
+      for (const std::string& known : {one.source, name, plain_path(name), "./" + plain_path(name)}) names.try_emplace(known, i);
+      for (std::size_t j = 0; j < edit.items.size(); ++j)
+        one.items.emplace_back(edit.items[j].first, text(edit.item_keys[j], edit.items[j].second, first, true));
+      made.push_back(std::move(one));
+    }
+    for (std::size_t i = 0; i < edits_.size(); ++i)
+      for (const auto& [name, value] : edits_[i].vars) {
+        std::string filled = text(value.second, value.first, first);
+        if (const auto found = names.find(filled); found != names.end() && found->second != i) {
+          filled = made[found->second].path;
+          edits_[found->second].named = true;
+        }
+        made[i].vars[name] = std::move(filled);
+      }
+    replace(first.node, names, made);
+    std::ranges::move(made, std::back_inserter(planning_.plan.patched));
+    needs(first, "launch.script", spec_.launch().run().empty() ? spec_.launch().script() : "");
+    needs(first, "launch.config", spec_.launch().config());
+  }
+
+  void replace(std::size_t node, const std::unordered_map<std::string, std::size_t>& names, const std::vector<PatchPlan>& made) {
+    if (made.empty()) return;
+    const auto in_word = [&](std::string& word) -> const PatchPlan* {
+      auto found = names.find(word);
+      std::size_t from = 0;
+      if (found == names.end() && word.find('=') != std::string::npos) {
+        from = word.find('=') + 1;
+        found = names.find(word.substr(from));
+      }
+      if (found == names.end()) return nullptr;
+      edits_[found->second].named = true;
+      word.replace(from, std::string::npos, made[found->second].path);
+      return &made[found->second];
+    };
+    const auto in_process = [&](std::vector<std::string>& argv, std::map<std::string, Value>& env, std::vector<std::string>* sources) {
+      for (std::size_t i = 0; i < argv.size(); ++i)
+        if (const PatchPlan* one = in_word(argv[i]); one != nullptr && sources != nullptr && i < sources->size()) (*sources)[i] = one->key;
+      for (auto& [name, value] : env) {
+        const auto found = value.text.starts_with('/') ? names.find(value.text) : names.end();
+        if (found == names.end()) continue;
+        edits_[found->second].named = true;
+        value = {.text = made[found->second].path, .source = made[found->second].key};
+      }
+    };
+    for (RankPlan& rank : planning_.plan.ranks)
+      if (rank.node == node) in_process(rank.argv, rank.env, &planning_.plan.argv_sources);
+    for (CompanionPlan& companion : planning_.plan.companions)
+      if (companion.node == node) in_process(companion.argv, companion.env, nullptr);
+  }
+
+  // A file that has to be there, though it is not changed.
+  void needs(const RankPlan& first, const char* key, std::string_view path) {
+    if (path.empty() || has_template(path)) return;
+    const std::string source = plain_path(text(key, below_code(spec_, path), first));
+    const bool known = std::ranges::any_of(planning_.plan.patched, [&](const PatchPlan& one) { return one.node == first.node && one.source == source; });
+    if (!known) planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
+  }
+
+  const PatchPlanning& planning_;
+  const v1::JobSpec& spec_;
+  std::vector<Edit> edits_;
+};
+
+}  // namespace
+
+void plan_patches(const PatchPlanning& planning) { PatchPlanner(planning).run(); }
+
+void drop_words(CommandLine& command, const google::protobuf::RepeatedPtrField<std::string>& flags) {
+  if (flags.empty()) return;
+  const std::set<std::string_view> dropped(flags.begin(), flags.end());
+  const auto is_flag = [](std::string_view word) { return word.size() > 1 && word.front() == '-' && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.'; };
+  CommandLine kept;
+  bool dropping = false;
+  for (Word& word : command) {
+    const bool users = word.key.starts_with("launch.args") || word.key.starts_with("launch.run");
+    const bool flag = is_flag(word.text);
+    if (!users || flag) dropping = users && dropped.contains(std::string_view(word.text).substr(0, word.text.find('=')));
+    if (!dropping) kept.push_back(std::move(word));
+  }
+  command = std::move(kept);
+}
+
+std::vector<FilePatch> file_patches(const v1::JobSpec& spec) {
+  Problems ignored;
+  std::vector<FilePatch> result;
+  for (Edit& edit : edits_of(spec, false, ignored)) {
+    FilePatch one{.source = edit.source.empty() ? plain_path(below_code(spec, edit.name)) : edit.source, .items = std::move(edit.items)};
+    for (auto& [name, value] : edit.vars) one.vars[name] = std::move(value.first);
+    // A path without templates: its dollars are doubled for those who fill them in.
+    if (auto parsed = Template::parse(one.source); parsed && parsed->names().empty()) {
+      class None final : public TemplateValues {
+       public:
+        [[nodiscard]] Result<std::string> value(std::string_view) const override { return std::string(); }
+      };
+      if (auto plain = parsed->expand(None(), kTextBytesMax)) one.source = std::move(*plain);
+    }
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+bool patches_files(const v1::JobSpec& spec) {
+  return !spec.launch().patch().empty() || !spec.launch().vars().empty() || !spec.resume().patch().empty() || !spec.resume().vars().empty();
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,257 @@
+#include "common/patch/shell_vars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <set>
+#include <vector>
+
+#include "common/engine/ranktable/words.h"
+#include "common/engine/text.h"
+#include "common/patch/document.h"
+
+namespace muster::patch {
+namespace {
+
+using ranktable::shown;
+
+bool name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool ends_word(char c) { return blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos; }
+
+struct Assignment {
+  std::string_view name;
+  std::size_t from = 0, to = 0;  // of the value
+  bool array = false;
+};
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  std::vector<Assignment> run() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (blank(c)) {
+        ++at_;
+      } else if (c == '\\' && next() == '\n') {
+        at_ += 2;
+      } else if (c == '\n') {
+        ++at_;
+        skip_here_documents();
+        begin_command();
+      } else if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (c == '<' || c == '>') {
+        redirection();
+      } else if (text_.substr(at_).starts_with("((")) {
+        skip_bracketed(at_, ')');
+        begin_command();
+      } else if (std::string_view(";&|()").find(c) != std::string_view::npos) {
+        ++at_;
+        begin_command();
+      } else {
+        word();
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
+
+  void begin_command() {
+    command_ = true;
+    declaring_ = target_ = false;
+  }
+
+  void word() {
+    const std::size_t from = at_;
+    if (target_) {  // of a redirection
+      skip_word();
+      target_ = false;
+      return;
+    }
+    if (command_ || declaring_) {
+      std::size_t end = at_;
+      while (end < text_.size() && name_char(text_[end])) ++end;
+      const bool named = end > at_ && (text_[at_] < '0' || text_[at_] > '9') && end < text_.size() && text_[end] == '=';
+      if (named) {
+        Assignment assignment{.name = text_.substr(at_, end - at_), .from = end + 1};
+        at_ = end + 1;
+        assignment.array = at_ < text_.size() && text_[at_] == '(';
+        if (assignment.array)
+          skip_bracketed(at_, ')');
+        else
+          skip_word();
+        assignment.to = at_;
+        found_.push_back(assignment);
+        return;
+      }
+    }
+    skip_word();
+    if (!command_) return;
+    constexpr auto kStill = std::to_array<std::string_view>({"then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"});
+    constexpr auto kDeclare = std::to_array<std::string_view>({"export", "readonly", "declare", "local", "typeset"});
+    const std::string_view text = text_.substr(from, at_ - from);
+    if (std::ranges::find(kStill, text) != kStill.end()) return;
+    command_ = false;
+    declaring_ = std::ranges::find(kDeclare, text) != kDeclare.end();
+  }
+
+  void redirection() {
+    if (text_.substr(at_).starts_with("<<<")) {
+      at_ += 3;
+      target_ = true;
+      return;
+    }
+    if (!text_.substr(at_).starts_with("<<")) {
+      ++at_;
+      if (at_ < text_.size() && text_[at_] == '&') ++at_;
+      target_ = true;
+      return;
+    }
+    at_ += 2;
+    Here here;
+    if (at_ < text_.size() && text_[at_] == '-') {
+      here.tabs = true;
+      ++at_;
+    }
+    while (at_ < text_.size() && blank(text_[at_])) ++at_;
+    const std::size_t from = at_;
+    skip_word();
+    for (const char c : text_.substr(from, at_ - from))
+      if (c != '\'' && c != '"' && c != '\\') here.end += c;
+    if (!here.end.empty()) here_.push_back(std::move(here));
+  }
+
+  void skip_here_documents() {
+    for (; !here_.empty(); here_.pop_front()) {
+      while (at_ < text_.size()) {
+        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, end - at_);
+        at_ = std::min(end + 1, text_.size());
+        while (here_.front().tabs && line.starts_with('\t')) line.remove_prefix(1);
+        if (line == here_.front().end) break;
+      }
+    }
+  }
+
+  void skip_word() {
+    while (at_ < text_.size() && !ends_word(text_[at_])) {
+      const char c = text_[at_];
+      if (c == '\\') {
+        at_ = std::min(at_ + 2, text_.size());
+      } else if (c == '\'') {
+        skip_single();
+      } else if (c == '"' || c == '`') {
+        skip_bracketed(at_, c);
+      } else if (c == '$' && next() == '\'') {
+        skip_escaped();
+      } else if (c == '$' && (next() == '(' || next() == '{')) {
+        ++at_;
+        skip_bracketed(at_, text_[at_] == '(' ? ')' : '}');
+      } else {
+        ++at_;
+      }
+    }
+  }
+
+  void skip_single() { at_ = std::min(text_.find('\'', at_ + 1), text_.size() - 1) + 1; }
+  void skip_escaped() {  // $'...'
+    for (at_ += 2; at_ < text_.size() && text_[at_] != '\''; ++at_)
+      if (text_[at_] == '\\') ++at_;
+    at_ = std::min(at_ + 1, text_.size());
+  }
+
+  // From an opening character to behind the one that closes it, over all that is nested in between.
+  void skip_bracketed(std::size_t open, char close) {
+    std::vector<char> closing = {close};
+    at_ = open + 1;
+    while (at_ < text_.size() && !closing.empty()) {
+      const char c = text_[at_], top = closing.back();
+      const bool string = top == '"';
+      if (c == '\\') {
+        at_ = std::min(at_ + 2, text_.size());
+        continue;
+      }
+      if (c == top) {
+        closing.pop_back();
+      } else if (top != '`') {
+        if (c == '\'' && !string) {
+          skip_single();
+          continue;
+        }
+        if (c == '$' && (next() == '(' || next() == '{')) {
+          ++at_;
+          closing.push_back(text_[at_] == '(' ? ')' : '}');
+        } else if (c == '`' || c == '"') {
+          closing.push_back(c);
+        } else if (c == '(' && top == ')') {
+          closing.push_back(')');
+        }
+      }
+      ++at_;
+    }
+  }
+
+  struct Here {
+    std::string end;
+    bool tabs = false;
+  };
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool command_ = true, declaring_ = false, target_ = false;
+  std::deque<Here> here_;
+  std::vector<Assignment> found_;
+};
+
+}  // namespace
+
+std::string shell_word(std::string_view text) {
+  const bool plain =
+      !text.empty() && std::ranges::all_of(text, [](char c) { return name_char(c) || std::string_view("-./:=,+@%").find(c) != std::string_view::npos; });
+  if (plain) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+Result<std::string> replaced_assignments(std::string_view name, std::string_view script, const Variables& values) {
+  const auto no = [name](std::string_view variable, const std::string& why) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("replacing '{}=' in '{}': {}", shown(variable), shown_path(name), why));
+  };
+  if (script.size() > kFileBytesMax)
+    return fail(ErrorCode::InvalidArgument, fmt::format("changing script '{}': it has {} bytes, at most {}", shown_path(name), script.size(), kFileBytesMax));
+  const std::vector<Assignment> found = Scanner(script).run();
+  std::set<std::string, std::less<>> left;
+  for (const auto& [variable, value] : values) left.insert(variable);
+  std::string out;
+  std::size_t done = 0;
+  for (const Assignment& one : found) {
+    const auto value = values.find(std::string(one.name));
+    if (value == values.end()) continue;
+    if (one.array) {
+      const auto line = std::ranges::count(script.substr(0, one.from), '\n') + 1;
+      return no(one.name, fmt::format("line {} makes it a list; only single values are replaced", line));
+    }
+    left.erase(value->first);
+    out += script.substr(done, one.from - done);
+    out += shell_word(value->second);
+    done = one.to;
+  }
+  if (!left.empty()) {
+    std::set<std::string_view> names;
+    for (const Assignment& one : found)
+      if (one.name.size() <= 128 && names.size() < 2000) names.insert(one.name);
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    const std::string_view near = engine::nearest(*left.begin(), known);
+    return no(*left.begin(), "nothing in it assigns that" + (near.empty() ? std::string() : fmt::format("; nearest: '{}'", near)));
+  }
+  out += script.substr(done);
+  return out;
+}
+
+}  // namespace muster::patch

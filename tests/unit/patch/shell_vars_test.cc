@@ -1,0 +1,77 @@
+// Assignments of scripts as tutorials write them.
+#include "common/patch/shell_vars.h"
+
+#include <gtest/gtest.h>
+
+#include "common/patch/document.h"
+
+namespace muster::patch {
+namespace {
+
+struct Row {
+  const char* script;
+  Variables values;
+  const char* becomes;
+};
+
+std::string replaced(const std::string& script, const Variables& values) {
+  const auto result = replaced_assignments("run.sh", script, values);
+  return result ? *result : "refused: " + result.error().message;
+}
+
+TEST(ShellVariables, AreReplacedWhereAShellAssignsThem) {
+  const Row rows[] = {
+      {"NNODES=1\n", {{"NNODES", "2"}}, "NNODES=2\n"},
+      {"  export NNODES=1 # one\n", {{"NNODES", "2"}}, "  export NNODES=2 # one\n"},
+      {"NNODES=1", {{"NNODES", ""}}, "NNODES=''"},
+      {"SAVE=\"/a b/$X\"/c\necho $SAVE\n", {{"SAVE", "/o'brien"}}, "SAVE='/o'\\''brien'\necho $SAVE\n"},
+      {"ARGS=\"--a 1 \\\n  --b 2\"\nA=1\n", {{"A", "3"}, {"ARGS", "--c"}}, "ARGS=--c\nA=3\n"},
+      {"LONG=a\\\nb\\\nc d\n", {{"LONG", "x"}}, "LONG=x d\n"},
+      {"A=1; A=2 && A=3 || A=4 | A=5 & A=6\n", {{"A", "x"}}, "A=x; A=x && A=x || A=x | A=x & A=x\n"},
+      {"A=1 B=2 torchrun x.py A=3\n", {{"A", "9"}, {"B", "8"}}, "A=9 B=8 torchrun x.py A=3\n"},
+      {"export A=1 B=2 C\n", {{"B", "8"}}, "export A=1 B=8 C\n"},
+      {"declare -x A=1\nreadonly A=2\nf() { local A=3; }\n", {{"A", "0"}}, "declare -x A=0\nreadonly A=0\nf() { local A=0; }\n"},
+      {"if [ -z \"$A\" ]; then A=1; else A=2; fi\n", {{"A", "0"}}, "if [ -z \"$A\" ]; then A=0; else A=0; fi\n"},
+      {"for i in 1 2; do A=$i; done\n", {{"A", "0"}}, "for i in 1 2; do A=0; done\n"},
+      {"case $1 in x) A=1 ;; *) A=2 ;; esac\n", {{"A", "0"}}, "case $1 in x) A=0 ;; *) A=0 ;; esac\n"},
+      {"A=$(B=1; echo \"$(cat 'x y')\") C=2\n", {{"A", "0"}, {"C", "3"}}, "A=0 C=3\n"},
+      {"A=`date +%s` x\nA=${B:-\"}\"} y\n", {{"A", "0"}}, "A=0 x\nA=0 y\n"},
+      {"A=$((1 + 2))\n((A=3))\n", {{"A", "0"}}, "A=0\n((A=3))\n"},
+      {"# A=1\necho A=2 \"\nA=3\n\"\nA=4\n", {{"A", "0"}}, "# A=1\necho A=2 \"\nA=3\n\"\nA=0\n"},
+      {"cat <<EOF > x\nA=1\nEOF\nA=2\n", {{"A", "0"}}, "cat <<EOF > x\nA=1\nEOF\nA=0\n"},
+      {"cat <<-'E O' <<B\n\tA=1\n\tE O\nA=2\nB\nA=3\n", {{"A", "0"}}, "cat <<-'E O' <<B\n\tA=1\n\tE O\nA=2\nB\nA=0\n"},
+      {"cat <<< A=1\nA=2 > A=3\n", {{"A", "0"}}, "cat <<< A=1\nA=0 > A=3\n"},
+      {"AB=1\nA=2\nA+=3\nA[0]=4\n$A=5\n", {{"A", "0"}}, "AB=1\nA=0\nA+=3\nA[0]=4\n$A=5\n"},
+      {"A=$'it\\'s' B=2\n", {{"A", "0"}}, "A=0 B=2\n"},
+      {"env A=1 program\nA=2\n", {{"A", "0"}}, "env A=1 program\nA=0\n"},
+      {"A=1\n", {{"A", "${B} `c` $(d)"}}, "A='${B} `c` $(d)'\n"},
+      {"L=(1 2 3)\nA=4\n", {{"A", "0"}}, "L=(1 2 3)\nA=0\n"},
+  };
+  for (const Row& row : rows) EXPECT_EQ(replaced(row.script, row.values), row.becomes) << row.script;
+}
+
+TEST(ShellVariables, WhatNothingAssignsIsSaidWithTheNearest) {
+  EXPECT_EQ(replaced("NNODES=1\necho NODES=2\n", {{"NNODE", "2"}}), "refused: replacing 'NNODE=' in 'run.sh': nothing in it assigns that; nearest: 'NNODES'");
+  EXPECT_EQ(replaced("echo\n", {{"NNODES", "2"}}), "refused: replacing 'NNODES=' in 'run.sh': nothing in it assigns that");
+  EXPECT_EQ(replaced("x=1\nARGS=(\n  --a 1\n)\n", {{"ARGS", "2"}}),
+            "refused: replacing 'ARGS=' in 'run.sh': line 2 makes it a list; only single values are replaced");
+}
+
+TEST(ShellVariables, UnfinishedScriptsEnd) {
+  for (const char* script : {"A='", "A=\"", "A=$(", "A=${", "A=`", "A=(", "A=$'", "A=\\", "cat <<", "cat <<E\nx", "((", "A=\"$(\"", "A"})
+    EXPECT_FALSE(replaced(script, {{"B", "1"}}).empty()) << script;
+  EXPECT_NE(replaced(std::string(kFileBytesMax + 1, 'x'), {{"A", "1"}}).find("at most"), std::string::npos);
+  std::string deep = "A=";
+  for (int i = 0; i < 100'000; ++i) deep += "$(";
+  EXPECT_EQ(replaced(deep, {{"A", "1"}}), "A=1");
+}
+
+TEST(ShellVariables, AWordIsReadBackByAShell) {
+  EXPECT_EQ(shell_word("a/b-c.d:e=f,g@h%i+j_1"), "a/b-c.d:e=f,g@h%i+j_1");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("~"), "'~'");
+  EXPECT_EQ(shell_word("a\nb"), "'a\nb'");
+}
+
+}  // namespace
+}  // namespace muster::patch
