@@ -15,27 +15,14 @@ namespace {
 constexpr std::size_t kPathBytesMax = 4095;  // PATH_MAX of the kernel, without its end
 constexpr std::size_t kNamed = 3;            // cards or problems named in one message
 constexpr const char* kKey = "launch.launcher";
-
-// npu-smi's names. Those with a digit behind "910B" are the later chip; "910B" itself is one of the first.
-std::optional<ranktable::Chip> chip_of(std::string_view model) {
-  if (model.starts_with("Ascend")) model.remove_prefix(6);
-  if (model.starts_with("910_93")) return ranktable::Chip::A910_93;
-  if (model.starts_with("910B") && model.size() > 4 && model[4] >= '1' && model[4] <= '9') return ranktable::Chip::A910B;
-  if (model == "910A" || model == "910B" || model == "910ProA" || model == "910ProB" || model == "910PremiumA") return ranktable::Chip::A910;
-  return std::nullopt;
-}
-
-std::optional<ranktable::Chip> chip_of(const NodeSlot& node) {
-  if (const auto chip = chip_of(node.device_model)) return chip;
-  return node.device_type.starts_with("ascend") ? ranktable::parse_chip(std::string_view(node.device_type).substr(6)) : std::nullopt;
-}
+constexpr const char* kOwnKey = "resources.rank_table";
 
 // That of all nodes; nothing where they differ or one is not known.
-std::optional<ranktable::Chip> chip_of(const LaunchRequest& request) {
+std::optional<ranktable::Chip> chip_of_all(const LaunchRequest& request) {
   std::optional<ranktable::Chip> chip;
   for (const NodeSlot& node : request.nodes) {
     if (node.rank_count == 0) continue;
-    const auto here = chip_of(node);
+    const auto here = ranktable::chip_of(node.device_model, node.device_type);
     if (!here || (chip && *chip != *here)) return std::nullopt;
     chip = here;
   }
@@ -164,7 +151,16 @@ std::string refusal(const ranktable::Findings& found, const LaunchRequest& reque
   return text;
 }
 
+std::shared_ptr<const ranktable::TableFile> file_of(std::string bytes) {
+  auto file = std::make_shared<ranktable::TableFile>();
+  file->bytes = std::move(bytes);
+  file->hash = ranktable::content_hash(file->bytes);
+  return file;
+}
+
 std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, Problems& problems) {
+  // The user's own, unchanged: it was judged when it was read, and the placement follows it.
+  if (request.spec->resources().has_rank_table()) return file_of(request.spec->resources().rank_table().content());
   if (request.world_size() > ranktable::kRanksMax) {
     problems.push_back(
         {.key = kKey,
@@ -174,26 +170,27 @@ std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, P
   const ranktable::RankTable table = table_of(request);
   if (!request.imagined) {
     if (!addresses_are_known(request, table, problems)) return nullptr;
-    if (const auto found = ranktable::check(table, chip_of(request)); !found.problems.empty()) {
+    if (const auto found = ranktable::check(table, chip_of_all(request)); !found.problems.empty()) {
       problems.push_back({.key = kKey, .message = fmt::format("HCCL would refuse the rank table of this placement: {}", refusal(found, request))});
       return nullptr;
     }
   }
-  auto file = std::make_shared<ranktable::TableFile>();
-  file->bytes = ranktable::table_text(table);
-  file->hash = ranktable::content_hash(file->bytes);
-  return file;
+  return file_of(ranktable::table_text(table));
+}
+
+bool starts_by_table(const v1::JobSpec& spec) {
+  return spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN && spec.launch().per() != v1::LAUNCH_PER_NODE;
 }
 
 }  // namespace
 
-bool has_rank_table(const LaunchRequest& request) {
-  return request.spec->engine() == "mindformers" && request.spec->launch().launcher() != v1::LAUNCHER_MSRUN && request.world_size() > 1;
-}
+bool makes_rank_table(const v1::JobSpec& spec) { return starts_by_table(spec) && ranks_asked(spec) > 1 && !spec.resources().has_rank_table(); }
+
+bool has_rank_table(const LaunchRequest& request) { return starts_by_table(*request.spec) && request.world_size() > 1; }
 
 std::string rank_table_name(const LaunchRequest& request) {
-  if (!has_rank_table(request)) return {};
-  return fmt::format("hccl_{}s_{}p.json", servers(request), request.world_size());
+  if (!has_rank_table(request) && !request.spec->resources().has_rank_table()) return {};
+  return fmt::format("hccl_{}s_{}p.json", servers(request), training_world(request));
 }
 
 std::string rank_table_path(const LaunchRequest& request, std::size_t node, std::string_view name) {
@@ -201,12 +198,23 @@ std::string rank_table_path(const LaunchRequest& request, std::size_t node, std:
 }
 
 Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request) {
-  if (!has_rank_table(request)) return nullptr;
+  if (rank_table_name(request).empty()) return nullptr;
   Problems problems;
   auto table = make(request, problems);
   if (table != nullptr) return table;
   const KeyedProblem& first = problems.front();
   return fail(ErrorCode::InvalidArgument, fmt::format("planning job '{}' attempt {}: {}: {}", request.spec->name(), request.attempt, first.key, first.message));
+}
+
+void plan_own_table(Launching& launching) {
+  const LaunchRequest& request = launching.request;
+  if (!request.spec->resources().has_rank_table()) return;
+  if (launching.plan.table == nullptr) plan_rank_table(launching);
+  if (request.spec->engine() != "mindformers" || request.spec->launch().launcher() != v1::LAUNCHER_MSRUN) return;
+  const std::string name = rank_table_name(request);
+  const auto put_file = [&](Environment& env, std::size_t node) { put(env, "RANK_TABLE_FILE", rank_table_path(request, node, name), kOwnKey); };
+  for (RankPlan& rank : launching.plan.ranks) put_file(rank.env, rank.node);
+  for (CompanionDraft& companion : launching.companions) put_file(companion.plan.env, companion.plan.node);
 }
 
 void plan_rank_table(Launching& launching) {
@@ -226,7 +234,11 @@ void plan_rank_table(Launching& launching) {
       launching.problems.push_back({.key = "output_dir", .message = fmt::format("the rank table would be '{}': {}; choose another output_dir", path, wrong)});
       return;
     }
-    plan.files.push_back({.node = node, .path = std::move(path), .content = bytes, .sha256 = plan.table->hash, .source = "rank table"});
+    plan.files.push_back({.node = node,
+                          .path = std::move(path),
+                          .content = bytes,
+                          .sha256 = plan.table->hash,
+                          .source = request.spec->resources().has_rank_table() ? kOwnKey : "rank table"});
   }
 }
 

@@ -38,18 +38,18 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"runtime.limits.memlock", Special, "unlimited", "a size | unlimited | null", "", "memory that may be locked; null: as the system has it"},
 
     {"launch", Section, "", "", "", "what is started, and how often"},
-    {"launch.per", Choice, "rank", "rank | once", "node", "rank: a process a device; once: one in all, on the first node"},
+    {"launch.per", Choice, "rank", "rank | node | once", "", "rank: a process a device; node: a script a node, which starts its ranks itself; once: one process in all, on the first node"},
     {"launch.run", Special, "null", "text, split like a shell's words | list of words", "", "the whole command; else launch.script and launch.args"},
     {"launch.script", Text, "auto", "a path, below the code directory unless absolute", "", "the program; *.py is run as `python -u SCRIPT`; auto: mindformers run_mindformer.py, else none: launch.run says what to run"},
     {"launch.config", Special, "null", "a path, below the code directory unless absolute | null", "", "mindformers: its configuration, for --config"},
     {"launch.mode", Choice, "train", "train | finetune | eval | predict", "strategy", "mindformers: what it is asked for, for --run_mode"},
     {"launch.launcher", Choice, "auto", "auto | ranktable | msrun", "env", "mindformers: how ranks find each other; auto: by a rank table; msrun: MindSpore's scheduler"},
-    {"launch.adopt", Choice, "auto", "auto | off", "", "answer a torchrun or msrun inside the script (per: node)"},
+    {"launch.adopt", Choice, "auto", "auto | off", "", "with per: node: muster answers a torchrun or msrun that the script calls; off: the script's own does"},
     {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in"},
-    {"launch.patch", Later, "{}", "", "", "changes to configuration files, on a copy"},
-    {"launch.vars", Later, "{}", "", "", "NAME= assignments replaced in a copy of the script"},
+    {"launch.patch", Special, "{}", "{FILE: {PLACE: value}}; PLACE is a.b.c, a.list[2] or list[type=NAME].key", "", "changes to YAML and JSON files, on a copy that the ranks get instead"},
+    {"launch.vars", TextMap, "{}", "NAME: text", "", "NAME= assignments of the shell script, replaced in a copy that is run instead"},
     {"launch.cwd", Text, "auto", "auto | a path, below the code directory unless absolute", "", "working directory of every rank; auto: the code directory, with mindformers one of each rank's own"},
-    {"launch.lockstep", Special, "auto", "auto | true | no", "", "ranks advance only together, so that one stopped rank stops all; auto: command no, the others when they train"},
+    {"launch.lockstep", Special, "auto", "auto | true | no", "", "ranks advance only together, so that one stopped rank stops all; auto: yes where ranks train, a process a device, and save into ${save.dir} (the engine sees to it, or the command, the environment or the setup names it); else no, and with command"},
 
     {"resources", Section, "", "", "", "nodes and devices"},
     {"resources.nodes", Number, "1", "1..65536", "", "how many nodes", 1, 65536},
@@ -57,7 +57,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resources.type", Choice, "auto", "auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia", "", "kind of device; auto: what the nodes have; ascend: any of these, all of one kind"},
     {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any"},
     {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels"},
-    {"resources.rank_table", Later, "null", "", "", "a rank table of one's own"},
+    {"resources.rank_table", Special, "null", "a file, relative to the spec's directory | null", "", "a rank table of one's own (version 1.0 or 1.2): fixes nodes, devices and the order of ranks"},
     {"resources.spares", Later, "0", "", "", "nodes kept ready beside the job's"},
     {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
 
@@ -79,12 +79,12 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"checkpoint.keep", Later, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", Later, "0", "", "", "copies on other nodes"},
 
-    {"resume", Special, "auto", "auto | none | {args: , env: }", "", "what changes on an attempt that goes on from a checkpoint; none: every attempt starts from the beginning"},
+    {"resume", Special, "auto", "auto | none | {args: , drop: , env: , patch: , vars: }", "", "what changes on an attempt that goes on from a checkpoint; none: every attempt starts from the beginning"},
     {"resume.args", Special, "\"\"", "as launch.args", "", "arguments put behind launch.args"},
     {"resume.env", TextMap, "{}", "as runtime.env", "", "variables over runtime.env"},
-    {"resume.drop", Later, "[]", "", "", "arguments left out"},
-    {"resume.patch", Later, "{}", "", "", "changes to configuration files"},
-    {"resume.vars", Later, "{}", "", "", "NAME= assignments"},
+    {"resume.drop", Special, "[]", "list of flags", "", "arguments of launch.args left out, with their values"},
+    {"resume.patch", Special, "{}", "as launch.patch", "", "changes behind those of launch.patch"},
+    {"resume.vars", TextMap, "{}", "as launch.vars", "", "assignments over those of launch.vars"},
 
     {"outputs", Section, "", "", "", "where results are copied to"},
     {"outputs.to", Later, "null", "", "", "object store or directory"},
@@ -101,7 +101,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"observe.progress.loss", Special, "null", "a regular expression (RE2) with one group, the loss", "", "the loss, on the same line"},
     {"observe.progress.total", Special, "null", "a number | a regular expression (RE2) with one group", "", "the last step"},
 
-    {"success", Special, "auto", "auto | exit0 | {regex: RE} | {file: PATH}", "", "when the job has succeeded; auto: every rank ended with status 0"},
+    {"success", Special, "auto", "auto | exit0 | last-step | {regex: RE} | {file: PATH}", "", "when the job has succeeded; exit0: every rank ended with status 0; last-step: and the training reached its last step; auto: last-step where mindformers, megatron and mindspeed-mm train (but per: node), else exit0"},
     {"success.regex", Special, "null", "a regular expression (RE2)", "", "status 0 everywhere, and a line of some rank's log matches"},
     {"success.file", Special, "null", "a path, below ${out} unless absolute", "", "status 0 everywhere, and this file is there"},
 

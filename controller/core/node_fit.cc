@@ -8,6 +8,8 @@
 
 #include "common/engine/ranktable/rank_table.h"
 #include "common/engine/ranktable/words.h"
+#include "common/engine/table_plan.h"
+#include "controller/core/placing.h"
 
 namespace muster::core {
 namespace {
@@ -51,6 +53,7 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
 std::string_view what_for(std::string_view feature) {
   if (feature == engine::kLaunchFiles) return "does not bring rank tables";
   if (feature == engine::kCompanions) return "does not start msrun's scheduler";
+  if (feature == engine::kNodeScript) return "does not run a script a node";
   return "does not run runtime.setup";
 }
 
@@ -117,27 +120,57 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
 
 }  // namespace
 
-std::size_t devices_needed(const v1::JobSpec& spec) {
-  const v1::ResourceSpec& resources = spec.resources();
-  return resources.device_ids().empty() ? std::max<std::size_t>(1, resources.devices()) : static_cast<std::size_t>(resources.device_ids_size());
-}
-
 Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type) {
   const v1::ResourceSpec& resources = spec.resources();
   if (node.dead) return {.why = "is declared dead"};
   if (std::string why = lacks_label(node, resources); !why.empty()) return {.why = std::move(why)};
+  const Ask ask = ask_of(spec);
   Fit fit;
+  std::vector<std::uint32_t> addressed;
   for (const v1::Device& device : node.inventory.devices()) {
-    if (device.type() == type && wanted(resources, device.id())) fit.devices.push_back(device.id());
+    if (device.type() != type || !wanted(resources, device.id())) continue;
+    fit.devices.push_back(device.id());
+    if (!device.addresses().empty()) addressed.push_back(device.id());
   }
   std::ranges::sort(fit.devices);
-  if (fit.devices.size() < devices_needed(spec)) {
+  std::ranges::sort(addressed);
+  if (fit.devices.size() < ask.count) {
     if (!resources.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
     return {.why = devices_there(node)};
   }
   if (std::string why = lacks_interface(node, spec); !why.empty()) return {.why = std::move(why)};
   if (std::string why = lacks_feature(node, spec); !why.empty()) return {.why = std::move(why)};
-  return fit;
+  // In one super-pod none is needed.
+  if (engine::makes_rank_table(spec) && resources.nodes() > 1 && pod_of(node, type).empty()) {
+    if (addressed.size() < ask.count)
+      return {.why = fmt::format("has {} {}, {} of them with an address", fit.devices.size(), type, addressed.size()), .lacks_addresses = true};
+    fit.devices = std::move(addressed);
+  }
+  const NodeCards cards(node, spec, type);
+  if (!cards.choose(ask, fit.devices).empty()) return fit;
+  if (std::string wrong = cards.refusal(ask, fit.devices); !wrong.empty()) return {.why = fmt::format("cannot give them: {}", wrong)};
+  return {.why = fmt::format("has {} {}", cards.tally(fit.devices), type)};
+}
+
+std::string pod_of(const NodeRecord& node, std::string_view type) {
+  std::vector<const v1::Device*> devices;
+  for (const v1::Device& device : node.inventory.devices()) {
+    if (device.type() == type) devices.push_back(&device);
+  }
+  return common_text(devices, &v1::Device::super_pod_id);
+}
+
+std::size_t count_addressed(const NodeRecord& node, std::string_view type, const std::vector<std::uint32_t>& devices) {
+  return static_cast<std::size_t>(std::ranges::count_if(node.inventory.devices(), [&](const v1::Device& device) {
+    return device.type() == type && !device.addresses().empty() && std::ranges::find(devices, device.id()) != devices.end();
+  }));
+}
+
+std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec) {
+  if (node.dead) return "is declared dead";
+  if (std::string why = lacks_label(node, spec.resources()); !why.empty()) return why;
+  if (std::string why = lacks_interface(node, spec); !why.empty()) return why;
+  return lacks_feature(node, spec);
 }
 
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes, const v1::JobSpec& spec) {
@@ -184,6 +217,15 @@ PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_v
   }
   pin_devices(placed, node);
   return placed;
+}
+
+void number_ranks(std::vector<PlacedNode>& nodes, const v1::JobSpec& spec) {
+  std::uint32_t next = 0;
+  for (PlacedNode& node : nodes) {
+    node.first_rank = RankNo(next);
+    node.rank_count = engine::ranks_on_node(spec, static_cast<std::size_t>(&node - nodes.data()), node.devices.size());
+    next += node.rank_count;
+  }
 }
 
 void name_servers(std::vector<PlacedNode>& nodes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/engine/engine.h"
+#include "controller/core/card_choice.h"
 #include "controller/core/ledger.h"
 
 namespace muster::core {
@@ -16,12 +17,20 @@ namespace muster::core {
 struct Fit {
   std::vector<std::uint32_t> devices;
   std::string why;
+  bool lacks_addresses = false;  // why: its cards have no addresses, which a rank table over several nodes needs
 };
 
-std::size_t devices_needed(const v1::JobSpec& spec);
-
-// What the node could give if it were idle; the reason when that is not enough. `type` is a device's own, not what resources.type may ask for.
+// What the node could give if it were idle: all that may be chosen from, by id; the reason when that is not enough. `type` is a device's own, not what
+// resources.type may ask for.
 Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type);
+
+// The super-pod that all its devices of this type are in. Empty: none.
+std::string pod_of(const NodeRecord& node, std::string_view type);
+// How many of these devices have an address of their own.
+std::size_t count_addressed(const NodeRecord& node, std::string_view type, const std::vector<std::uint32_t>& devices);
+
+// What the node lacks whatever its devices are: it is dead, or has not the labels, the interface or the agent. Empty: nothing.
+std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec);
 
 // Types of device that would do, in the order in which they are tried.
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes, const v1::JobSpec& spec);

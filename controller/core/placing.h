@@ -1,4 +1,9 @@
 // Placement inside the core: what place() (core.h) does, with what earlier placements of the same propose() have already taken. Pure.
+//
+//   place.cc        the order of questions, and the answer      candidates.h    what each node could give, and gives now
+//   gang.h          which nodes, in which order                 card_choice.h   which of a node's devices
+//   pod_plan.h      out of which super-pods                     table_hosts.h   a rank table of the user's own
+//   host_ports.h    ports                                       place_why.h     what it waits for
 #pragma once
 
 #include <map>
@@ -18,6 +23,17 @@ struct Taken {
 
   void take(const PlaceResult& placed);
 };
+
+// All that one placement goes by. The parts of a placement keep a reference: it outlives them.
+struct Placing {
+  const Taken& taken;
+  const Ledger& ledger;
+  const Presence& presence;
+  const JobRecord& job;
+  Now now;
+  const Limits& limits;
+};
+
 PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 
 // The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is seen of their devices, and demands_of() alone.

@@ -594,42 +594,6 @@ class Check(RankTable):
         self.assertIn("this is not JSON", self.run_verb("check", self.at.path("h.json"), code=64).out)
 
 
-class Show(RankTable):
-    def tearDown(self):
-        for daemon in self.at.daemons:
-            daemon.stop()
-        super().tearDown()
-
-    def test_the_table_of_a_job(self):
-        """What its ranks read, byte for byte; also when the job is over, and from a controller that was started again."""
-        controller = self.at.controller()
-        for name in ("n0", "n1"):
-            cards = self.put(name + ".devices", "".join(f"id={i} type=ascend910b physical={i + 4} address=192.168.{name[1]}.{i}\n" for i in range(2)))
-            self.at._start("agent-" + name, [os.path.join(private.BIN, "muster-agent"), "--controller", self.at.endpoint, "--name", name, "--state-dir", self.at.path("agent-" + name),
-                                             "--devices-from", cards, "--address", "127.0.0.1"])  # fmt: skip
-            self.at.wait_event(lambda event, name=name: event["type"] == "node-registered" and event["node"] == name)
-        self.at.write("run_mindformer.py", "import os\nprint(open(os.environ['RANK_TABLE_FILE']).read(), flush=True)\n")
-        spec = self.at.spec("name: two\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, devices: 2, type: ascend}\n", "two.yaml")
-        planned = self.at.muster("plan", spec, "--contents", code=0).out
-        self.at.muster("run", "-q", spec, "--timeout", "60s", code=0)
-        shown = self.at.muster("ranktable", "show", "two", code=0).out
-        self.assertIn(shown + "\n", planned, "the same cards, the same table")
-        for rank in range(4):
-            self.assertEqual(self.at.muster("logs", "two", "-f", "--rank", rank, "--raw", code=0).out, shown + "\n", rank)
-        self.assertEqual([server["server_id"] for server in json.loads(shown)["server_list"]], ["n0", "n1"], "of one address: by their names")
-        self.assertEqual([device["device_id"] for device in json.loads(shown)["server_list"][1]["device"]], ["4", "5"])
-        digest = hashlib.sha256(shown.encode()).hexdigest()
-        attempt = json.loads(self.at.muster("show", "two", "-o", "json", code=0).out)["attempts"][0]
-        self.assertEqual(attempt["tableSha256"], digest)
-        launch = json.loads(self.at.muster("env", "two", "--rank", 3, "-o", "json", code=0).out)
-        self.assertEqual([(file["node"], file["sha256"], file["content"]) for file in launch["files"]], [("n1", digest, shown)])
-        self.assertEqual(len(launch["argvSources"]), len(launch["argv"]))
-        self.assertEqual(self.run_verb("check", self.put("hccl.json", shown), "--chip", "910b", code=0).code, 0)
-        controller.stop()
-        self.at.controller()
-        self.assertEqual(self.at.muster("ranktable", "show", "two", code=0).out, shown)
-
-
 class Words(RankTable):
     def test_help_and_verbs(self):
         self.assertIn("merge_hccl.py", self.run_verb("merge", "--help").out)

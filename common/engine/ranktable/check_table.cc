@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "common/engine/ranktable/cards.h"
 #include "common/engine/ranktable/words.h"
 
 namespace muster::ranktable {
@@ -38,38 +38,24 @@ class Checker {
     const std::size_t count = table_.servers.front().devices.size();
     for (std::size_t s = 0; s < table_.servers.size(); ++s) {
       const Server& server = table_.servers[s];
-      device_ids(s, 7, "a 910 server has devices 0 to 7");
+      device_ids(s, Chip::A910, "a 910 server has devices 0 to 7");
       const std::size_t have = server.devices.size();
       if (have != count)
         found_.problem(at_server(s, names_.devices), fmt::format("{}, but the first server has {}; on 910 every server has as many", devices(have), count));
       if (have == 0) continue;
-      if (have > 8 || !std::has_single_bit(have)) {
-        found_.problem(at_server(s, names_.devices), fmt::format("{}; on 910 a server takes part with 1, 2, 4 or 8", devices(have)));
-      } else if (have < 8 && std::ranges::any_of(server.devices, low_half) && !std::ranges::all_of(server.devices, low_half)) {
-        found_.problem(at_server(s, names_.devices), fmt::format("{} devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7", have));
-      }
+      cards(s, Chip::A910);
     }
   }
 
   void of_910b() {
     for (std::size_t s = 0; s < table_.servers.size(); ++s) {
-      device_ids(s, 15, "a 910b server has devices 0 to 15 at most");
-      // An A+X server has two boards of eight; HCCL joins them card by card.
-      std::uint32_t low = 0, high = 0;
-      for (const Device& device : table_.servers[s].devices) {
-        if (device.device_id < 8) low |= 1U << device.device_id;
-        if (device.device_id >= 8 && device.device_id < 16) high |= 1U << (device.device_id - 8);
-      }
-      if (low != 0 && high != 0 && low != high) {
-        found_.problem(at_server(s, names_.devices),
-                       "uses different positions of the two halves of a 910b server (0-7 and 8-15); use the same ones of each (HCCL takes others only with "
-                       "HCCL_INTRA_ROCE_ENABLE=1)");
-      }
+      device_ids(s, Chip::A910B, "a 910b server has devices 0 to 15 at most");
+      cards(s, Chip::A910B);
     }
   }
 
   void of_910_93() {
-    for (std::size_t s = 0; s < table_.servers.size(); ++s) device_ids(s, 15, "servers have devices 0 to 15 at most");
+    for (std::size_t s = 0; s < table_.servers.size(); ++s) device_ids(s, Chip::A910_93, "servers have devices 0 to 15 at most");
   }
 
   [[nodiscard]] bool may_be_910() const {
@@ -105,12 +91,16 @@ class Checker {
     return fmt::format("{}[{}].{}[{}]{}{}", names_.servers, server, names_.devices, device, key.empty() ? "" : ".", key);
   }
 
-  static bool low_half(const Device& device) { return device.device_id < 4; }
+  void cards(std::size_t s, Chip chip) {
+    std::vector<std::uint32_t> ids;
+    for (const Device& device : table_.servers[s].devices) ids.push_back(device.device_id);
+    if (std::string wrong = cards_problem(chip, ids); !wrong.empty()) found_.problem(at_server(s, names_.devices), std::move(wrong));
+  }
 
-  void device_ids(std::size_t s, std::uint32_t most, std::string_view what) {
+  void device_ids(std::size_t s, Chip chip, std::string_view what) {
     for (std::size_t d = 0; d < table_.servers[s].devices.size(); ++d) {
       const std::uint32_t id = table_.servers[s].devices[d].device_id;
-      if (id != kUnknown && id > most) found_.problem(at_device(s, d, "device_id"), fmt::format("'{}': {}", id, what));
+      if (id != kUnknown && id >= cards_of(chip)) found_.problem(at_device(s, d, "device_id"), fmt::format("'{}': {}", id, what));
     }
   }
 
@@ -318,22 +308,6 @@ void note_refusal(const Findings& of_chip, Chip chip, Findings& found) {
 }
 
 }  // namespace
-
-std::optional<Chip> parse_chip(std::string_view text) {
-  for (const Chip chip : {Chip::A910, Chip::A910B, Chip::A910_93}) {
-    if (text == to_string(chip)) return chip;
-  }
-  return std::nullopt;
-}
-
-std::string_view to_string(Chip chip) {
-  switch (chip) {
-    case Chip::A910: return "910";
-    case Chip::A910B: return "910b";
-    case Chip::A910_93: return "910_93";
-  }
-  return "";
-}
 
 Findings check(const RankTable& table, std::optional<Chip> chip, const Names& names) {
   Findings found;

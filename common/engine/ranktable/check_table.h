@@ -2,18 +2,14 @@
 // hccl_communicator_attrs.cc) and hicann/hccl's pages on rank tables; where releases differ, a table has to suit the older ones too. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "common/engine/ranktable/chip.h"
 #include "common/engine/ranktable/findings.h"
 #include "common/engine/ranktable/rank_table.h"
 
 namespace muster::ranktable {
-
-enum class Chip : std::uint8_t { A910, A910B, A910_93 };  // "910", "910b", "910_93": Atlas training, A2, A3
-std::optional<Chip> parse_chip(std::string_view text);
-std::string_view to_string(Chip chip);
 
 // What findings call the lists, for inputs that are no rank table.
 struct Names {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/engine/ranktable/cards.h"
 #include "common/engine/ranktable/words.h"
 
 namespace muster::ranktable {
@@ -30,7 +31,7 @@ Result<DeviceRange> parse_device_range(std::string_view text, std::uint32_t per_
     return bad_range(text, fmt::format("ends behind device {}, the last of {} a server; --device-num-per-node says otherwise", per_server - 1, per_server));
   if (*first >= *end) return bad_range(text, fmt::format("has no device in it: the end is not part of it; [{0},{1}) is device {0} alone", *first, *first + 1));
   const std::uint32_t count = *end - *first;
-  if (chip == Chip::A910 && (count > 8 || (count & (count - 1)) != 0))
+  if (chip == Chip::A910 && !count_problem(*chip, count).empty())
     return bad_range(text, fmt::format("{} devices; a 910 server takes part with 1, 2, 4 or 8", count));
   const bool across = *first < 4 && *end > 4 && !(*first == 0 && (*end == 8 || *end == 16));
   if (across && chip.value_or(Chip::A910) == Chip::A910) {

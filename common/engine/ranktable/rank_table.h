@@ -4,6 +4,8 @@
 //   check_table.h  the rules of the library that reads it                           group_list.h    the older form without a version
 //   judge.h        all of these on one file                                         device_range.h  "[0,8)", lists of devices
 //   hccn.h         where addresses come from                                        words.h         numbers, ids, paths
+//   chip.h         whose rules a table keeps                                        cards.h         which cards of a server HCCL takes together
+//   rank_order.h   servers and devices by rank
 //
 // A rank is a number of its own and not a position: files may list servers and devices in any order.
 #pragma once

@@ -1,0 +1,20 @@
+// What HCCL asks of the devices that one node gives to a job: the rule of ranktable/cards.h, for the jobs that it binds. Pure.
+#pragma once
+
+#include <optional>
+
+#include "common/engine/ranktable/chip.h"
+#include "common/engine/rows.h"
+
+namespace muster::engine {
+
+// On Ascend devices the job's devices talk by HCCL, all of them. Not known of launch.per: once, where one program does as it likes.
+bool is_hccl_group(const v1::JobSpec& spec);
+
+// The chip whose rule binds the job on devices of `chip`. Nothing: none does; HCCL_INTRA_ROCE_ENABLE=1 joins the halves of a 910b by another way.
+std::optional<ranktable::Chip> binding_chip(const v1::JobSpec& spec, std::optional<ranktable::Chip> chip);
+
+// resources.devices of a spec that names the chip.
+void check_cards(const v1::JobSpec& spec, Problems& problems);
+
+}  // namespace muster::engine

@@ -1,0 +1,30 @@
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "common/engine/hccl_cards.h"
+#include "common/engine/ranktable/table_text.h"
+#include "common/engine/table_plan.h"
+#include "controller/core/placing.h"
+
+namespace muster::core {
+
+std::string demands_of(const v1::JobSpec& spec) {
+  std::string demands;
+  for (const std::string_view feature : engine::features_needed(spec)) demands.append(feature).push_back(' ');
+  if (engine::makes_rank_table(spec)) demands += "table ";
+  if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B)) demands += "halves ";
+  if (engine::is_hccl_group(spec)) demands += "hccl ";
+  demands += spec.network().interface();
+  demands.push_back('\0');
+  v1::ResourceSpec resources = spec.resources();
+  // The user's own table may be long, and every line of the queue is named by what it demands.
+  if (resources.has_rank_table()) resources.mutable_rank_table()->set_content(ranktable::content_hash(spec.resources().rank_table().content()));
+  google::protobuf::io::StringOutputStream stream(&demands);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);  // the labels of `select` are a map, whose order is otherwise any
+  resources.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return demands;
+}
+
+}  // namespace muster::core
