@@ -3,15 +3,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 
-#include "common/io/file.h"
-#include "common/process/identity.h"
 #include "common/rundir/layout.h"
+#include "worker/children.h"
 
 namespace muster::worker {
 namespace {
@@ -22,25 +19,6 @@ Result<void> watch(int epoll, int fd, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.fd = fd}};
   if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("watching for processes that are left", errno);
   return {};
-}
-
-// Living and dead ones. The kernel may leave some out while others die: only ECHILD proves that there are none.
-template <class Visit>
-void each_child(const Visit& visit) {
-  const auto own = std::to_string(::getpid());
-  const auto text = io::read_file("/proc/" + own + "/task/" + own + "/children", 16U << 20U);
-  if (!text) return;
-  for (const char *at = text->data(), *end = at + text->size(); at < end;) {
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(at, end, pid);
-    at = parsed.ptr + 1;
-    if (pid > 0) visit(pid);
-  }
-}
-
-bool has_children() {
-  siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
 }  // namespace
@@ -64,11 +42,11 @@ void Leftovers::look_again_soon() {
 bool Leftovers::kill_children() {
   if (!has_children()) return false;
   bool fresh = false;
-  each_child([this, &fresh](pid_t pid) {
+  for (const pid_t pid : children()) {
     // Our unreaped child: the pid cannot be a stranger's.
     ::kill(pid, SIGKILL);
     fresh |= killed_.insert(pid).second;
-  });
+  }
   // Each death is a SIGCHLD, by which time its children are ours. The timer is for a list that left some out.
   if (!fresh) look_again_soon();
   return true;

@@ -1,12 +1,14 @@
 // muster-worker RUN_DIR: claims the run directory and minds its ranks to the end (supervisor.h). Exit 0: it was claimed by somebody, or all is
-// swept; 1: it could not even begin; 64: usage.
+// swept; 1: it could not even begin; 64: usage. By the name of a launcher (torchrun, msrun, python) it is the launcher shim (shim/shim.h).
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "common/process/identity.h"
+#include "worker/shim/shim.h"
 #include "worker/supervisor.h"
 
 namespace {
@@ -40,6 +42,10 @@ int mind(const muster::rundir::RunLayout& run) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 0) {
+    const std::string_view path(argv[0]), name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    if (muster::shim::is_shim_name(name)) return muster::shim::run_shim(name, argc, argv);
+  }
   if (argc != 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: muster-worker RUN_DIR\nstarted by muster-agent; minds the ranks of one attempt on one node\n");
     return 64;

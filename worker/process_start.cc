@@ -162,6 +162,16 @@ int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
   return error;
 }
 
+// PATH=... with the launcher shim first, whatever the setup or the job has made of it; empty: there is none.
+std::string path_with_shim(const rundir::v1::Launch& launch, const std::vector<const char*>& environment) {
+  if (launch.shim_dir().empty()) return {};
+  std::string path = "PATH=" + launch.shim_dir();
+  for (const char* variable : environment) {
+    if (name_of(variable) == "PATH") path += ":" + std::string(variable).substr(5);
+  }
+  return path;
+}
+
 [[noreturn]] void become(const StartContext& context, const ProcessOf& process, bool in_cgroup) {
   const Program program = program_of(*context.launch, process);
   const auto check = [&context, &process](StartStage stage, int error) {
@@ -189,6 +199,8 @@ int execute(std::vector<char*>& argv, std::vector<const char*>& environment) {
     argv.back() = files.script.data();
     put(environment, files.environment.c_str());
   }
+  const std::string path = process.kind == ProcessKind::Rank ? path_with_shim(*context.launch, environment) : std::string();
+  if (!path.empty()) put(environment, path.c_str());
   argv.push_back(nullptr);
   environment.push_back(nullptr);
 

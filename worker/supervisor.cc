@@ -99,6 +99,7 @@ void Supervisor::loop() {
     }
     if (reports_) read_reports();
     reap();  // before a stop: an exit that is already there is not the stop's doing
+    (void)follows();
     if (std::exchange(companion_failed_, false) && ranks_running_ > 0) stop(StopRequested::WHY_COMPANION_FAILED, false);
     if (stop_asked) stop(StopRequested::WHY_ASKED, false);
     on_time();
@@ -122,6 +123,8 @@ void Supervisor::reap() {
     if (ours) {
       processes_.erase(found);
       exited(info.si_pid, process, info);
+    } else {
+      descendant_ended(info.si_pid, code_of(info), signal_of(info));
     }
     siginfo_t reaped{};
     ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);  // the number may be anybody's from here on
@@ -130,8 +133,9 @@ void Supervisor::reap() {
 }
 
 void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& info) {
-  ::kill(-pid, SIGKILL);
   const int code = code_of(info), signal = signal_of(info);
+  if (process.kind == ProcessKind::Rank && goes_on_without_script(code, signal)) return;
+  ::kill(-pid, SIGKILL);
   const auto index = static_cast<int>(process.index);
   switch (process.kind) {
     case ProcessKind::Rank: return rank_exited(launch_.ranks(index).rank(), code, signal);
@@ -141,6 +145,7 @@ void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& in
 }
 
 void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
+  judge_script(code, signal);
   auto& exited = *events_.add().mutable_exited();
   exited.set_rank(rank);
   exited.set_code(code);
@@ -189,6 +194,7 @@ void Supervisor::signal_all(int number) {
     // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the number is its own.
     if (::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
   }
+  signal_descendants(number);
 }
 
 void Supervisor::on_time() {
@@ -204,12 +210,16 @@ void Supervisor::on_time() {
     signal_all(SIGKILL);
   }
   if (retry_at_ && now >= *retry_at_) retry_at_.reset();
+  if (name_again_at_ && now >= *name_again_at_) {
+    name_again_at_.reset();
+    name_descendants();
+  }
   if (resweep_at_ && now >= *resweep_at_) resweep_at_.reset();
 }
 
 void Supervisor::advance() {
   if (phase_ == Phase::Swept) return;
-  if (!processes_.empty()) return;
+  if (follows() || !processes_.empty()) return;
   if (reports_) read_reports();  // its end may have come together with the last exit
   if (phase_ != Phase::Sweeping) {
     phase_ = Phase::Sweeping;
@@ -261,6 +271,7 @@ void Supervisor::arm_timer() {
     consider(lease_until_);
     consider(setup_by_);
   }
+  consider(name_again_at_);
   consider(kill_at_);
   consider(retry_at_);
   consider(resweep_at_);

@@ -11,6 +11,7 @@
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and whoever finds that sweeps.
 //   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end stops the ranks: they cannot do without it. A companion
 //     outlives the ranks of its node for those of others, until it ends by itself or is asked to stop.
+//   - A script's (launch.per: node) end is that of the last process that it started, and bad when one of them ended badly.
 //   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
 // Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
 #pragma once
@@ -72,6 +73,13 @@ class Supervisor {
   void rank_exited(std::uint32_t rank, int code, int signal);
   void companion_exited(const std::string& name, int code, int signal);
   bool oom_killed(int signal);
+  [[nodiscard]] bool runs_script() const;
+  bool goes_on_without_script(int code, int signal);
+  void name_descendants();
+  void descendant_ended(pid_t pid, int code, int signal);
+  bool follows();
+  void judge_script(int& code, int& signal);
+  void signal_descendants(int number);
   void stop(rundir::v1::StopRequested::Why why, bool at_once);
   void signal_all(int number);
   void on_time();
@@ -105,6 +113,15 @@ class Supervisor {
   std::size_t ranks_running_ = 0;         // of them
   std::vector<std::string> inherited_;    // of the setup
   std::uint64_t oom_kills_ = 0;
+  struct End {
+    int code = 0, signal = 0;
+  };
+  bool script_ended_ = false;  // and processes that it started go on
+  End script_end_, descendant_end_;
+  std::map<pid_t, std::string> descendants_;  // that the script left running: which ranks they take themselves for
+  std::string descendant_failure_;            // the first bad end of one; empty: none
+  bool rank_lost_ = false;                    // it was a rank's
+  std::optional<BootTime> name_again_at_;
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;    // it is too late then
   std::optional<BootTime> kill_at_;     // end of the stop's grace

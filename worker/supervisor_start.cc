@@ -153,7 +153,7 @@ void Supervisor::setup_ended(int code, int signal) {
   ended.set_timed_out(setup_timed_out_);
   if (phase_ != Phase::Running) return;  // its exec failed, or it was stopped
   const auto& setup = launch_.setup();
-  // Its log goes with the run directory, as a rule before anybody could look: the sentence has what it said last.
+  // The sentence that everybody sees first has what it said last.
   const auto failed = [&](int error, const std::string& how, const std::string& help = {}) {
     const std::string line = last_line(setup.log());
     refuse(0, error, "running runtime.setup: " + how + (line.empty() ? "" : ": " + line) + help);

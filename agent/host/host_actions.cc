@@ -46,7 +46,8 @@ void Host::Impl::act(const StartRun& start) {
                                    .node = options.node,
                                    .boot = options.self.boot_id,
                                    .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
-                                   .path = options.path}};
+                                   .path = options.path,
+                                   .worker = options.worker}};
   if (options.cgroup_base) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
   start_threads.run([prepare = options.prepare, request = std::move(request)]() mutable { return prepare(std::move(request)); },
                     [this, run = start.run](StartPrepared outcome) { prepared(run, std::move(outcome)); });

@@ -12,6 +12,8 @@
 #include <set>
 #include <tuple>
 
+#include "agent/host/shim_dir.h"
+
 namespace muster::agent {
 namespace {
 
@@ -175,7 +177,8 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
     for (const std::string& word : process.argv()) rank->add_argv(word);
     if (base.order.has_setup()) continue;
     const auto own_path = process.env().find("PATH");
-    const std::string& path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
+    std::string path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
+    if (base.order.script().adopt()) path = base.context.layout->shim_dir().string() + ":" + path;
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
       auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);
@@ -233,7 +236,12 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   }
   const Base base{.order = order, .context = context, .variables = base_environment(context.user, context.path)};
   if (order.has_setup()) add_setup(launch, base);
-  const std::map<std::string, std::string> common = base.over(order.env());
+  std::map<std::string, std::string> common = base.over(order.env());
+  launch.set_scripts(order.has_script());
+  if (order.script().adopt()) {
+    launch.set_shim_dir(context.layout->shim_dir().string());
+    for (auto& [name, value] : shim_environment(*context.layout, order, context.path)) common[name] = std::move(value);
+  }
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
   if (auto added = add_companions(launch, base); !added) return fail(std::move(added).error());

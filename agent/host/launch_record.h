@@ -7,6 +7,8 @@
 //   LANG              C.UTF-8
 //   PYTHONUNBUFFERED  1: a rank's last lines must be in its file when it dies
 //   MUSTER_COOKIE     what a sweep looks for
+// A script a node (launch.per: node) that calls launchers has MUSTER_SHIM_* and functions of bash besides (shim_dir.h), and the worker puts the shim's
+// directory first on its PATH.
 // A companion has the same, and what the order sets for it in place of what it sets for the ranks.
 //
 // With runtime.setup these are what the setup begins with, beside the order's common variables; the record's own environments are the order's alone, and the
@@ -51,6 +53,7 @@ struct LaunchContext {
   std::string path;       // the agent's own PATH; empty: it has none
   std::string python_system{engine::kPythonSystem};
   const rundir::RunLayout* layout = nullptr;
+  std::filesystem::path worker;  // the muster-worker binary, which by other names is the launcher shim
 };
 // Errors (InvalidArgument) name the rank or companion and the program that is not there.
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context);

@@ -9,6 +9,7 @@
 
 #include "agent/host/launch_files.h"
 #include "agent/host/run_dirs.h"
+#include "agent/host/shim_dir.h"
 
 namespace muster::agent {
 namespace {
@@ -62,6 +63,9 @@ StartPrepared prepare_start(StartRequest request) {
     if (auto links = make_resume_links(order.resume(), owner); !links) return refused(links.error());
   }
   now_preparing(fmt::format("looking for the programs of {}", whose));
+  if (order.script().adopt()) {
+    if (auto shim = make_shim_dir(request.layout, context.worker, order, context.path); !shim) return refused(shim.error());
+  }
   auto launch = make_launch(order, context);
   if (!launch) return refused(launch.error());
   return std::move(*launch);

@@ -23,6 +23,9 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
     if (companion.node == node && companion.cwd.starts_with(own)) launch.add_make_dirs(companion.cwd);
   for (const FilePlan& file : plan.files)
     if (file.node == node) launch.add_make_dirs(parent_of(file.path));
+  for (const PatchPlan& file : plan.patched)
+    if (file.node == node && !file.path.empty()) launch.add_make_dirs(parent_of(file.path));
+  if (launch.script().adopt()) launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
 }
 
 void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
@@ -33,6 +36,23 @@ void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node)
     out.set_mode(file.mode);
     out.set_content(*file.content);
     out.set_sha256(file.sha256);
+  }
+}
+
+// One that only has to be there has no path, and says in its one item which key names it.
+void add_patched(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
+  for (const PatchPlan& file : plan.patched) {
+    if (file.node != node) continue;
+    v1::PatchedFile& out = *launch.add_patched();
+    out.set_source(file.source);
+    out.set_path(file.path);
+    if (file.path.empty()) out.add_items()->set_at(file.key);
+    for (const auto& [at, value] : file.items) {
+      v1::PatchItem& item = *out.add_items();
+      item.set_at(at);
+      item.set_value(value);
+    }
+    for (const auto& [name, value] : file.vars) (*out.mutable_vars())[name] = value;
   }
 }
 
@@ -75,8 +95,10 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   launch.set_attempt(request.attempt);
   launch.set_job_name(spec.name());
   if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter") launch.set_user(spec.runtime().user());
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE) launch.mutable_script()->set_adopt(spec.launch().adopt());
   add_dirs(launch, request, plan, node);
   add_files(launch, plan, node);
+  add_patched(launch, plan, node);
   add_companions(launch, plan, node);
   add_setup(launch, spec);
   *launch.mutable_watching() = plan.watching;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "common/engine/hccl_cards.h"
+#include "common/engine/patch_plan.h"
 #include "common/engine/rows.h"
 #include "common/engine/table_plan.h"
 #include "common/engine/template.h"
@@ -75,7 +77,9 @@ class RankValues final : public TemplateValues {
     if (!whole_.table.empty()) return rank_table_path(request_, rank_.node, whole_.table);
     // One rank needs none: empty then, so that a spec is sound whatever its size.
     if (request_.spec->engine() == "mindformers" && request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN) return "";
-    return fail(ErrorCode::InvalidArgument, "'${rank_table}' has no value here: only engine mindformers with launch.launcher: ranktable makes a rank table");
+    return fail(ErrorCode::InvalidArgument,
+                "'${rank_table}' has no value here: only engine mindformers with launch.launcher: ranktable makes a rank table; resources.rank_table gives the "
+                "job one of your own");
   }
 
   const LaunchRequest& request_;
@@ -109,6 +113,7 @@ class Planner {
     if (engine != nullptr) run_engine(*engine, plan);
     fill_commands(plan);
     fill_companions(plan);
+    fill_patches(plan);
     fill_watching(plan, engine);
     return plan;
   }
@@ -125,7 +130,11 @@ class Planner {
   void run_engine(const Engine& engine, LaunchPlan& plan) {
     Problems found;
     Launching launching{.request = request_, .plan = plan, .command = command_, .cwd = cwd_, .companions = companions_, .problems = found};
-    engine.launch(launching);
+    if (spec_.launch().per() == v1::LAUNCH_PER_NODE)
+      launch_node_script(launching, engine);
+    else
+      engine.launch(launching);
+    plan_own_table(launching);
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
     if (request_.imagined) return;  // of no known kind of device
     // The runtime counts what it sees upwards, whatever the order of the list: another order would give every rank another one's device.
@@ -159,7 +168,7 @@ class Planner {
   }
 
   void lay_ranks(LaunchPlan& plan) {
-    const bool per_device = spec_.launch().per() != v1::LAUNCH_PER_ONCE;
+    const bool per_device = spec_.launch().per() != v1::LAUNCH_PER_ONCE && spec_.launch().per() != v1::LAUNCH_PER_NODE;
     for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
       const NodeSlot& slot = request_.nodes[node];
       if (!asked_for(slot.first_rank, slot.rank_count)) continue;
@@ -247,6 +256,7 @@ class Planner {
     }
     for (int i = 0; i < launch.args_size(); ++i) add_word(fmt::format("launch.args[{}]", i), launch.args(i));
     if (!request_.resuming()) return;
+    drop_words(command_, spec_.resume().drop());
     for (int i = 0; i < spec_.resume().args_size(); ++i) add_word(fmt::format("resume.args[{}]", i), spec_.resume().args(i));
   }
 
@@ -294,6 +304,15 @@ class Planner {
     }
   }
 
+  void fill_patches(LaunchPlan& plan) {
+    if (!problems_.empty()) return;
+    Problems found;
+    plan_patches({.request = request_, .plan = plan, .problems = found, .value = [this](const RankPlan& rank, std::string_view name) {
+                    return RankValues(request_, rank, whole_, variables()).value(name);
+                  }});
+    for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
+  }
+
   static std::string engine_word(const Engine* engine, std::string_view Engine::* word) { return engine == nullptr ? "none" : std::string(engine->*word); }
 
   void fill_watching(LaunchPlan& plan, const Engine* engine) {
@@ -305,8 +324,9 @@ class Planner {
     watching.set_total(observe.total());
     watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
     watching.set_save_dir(request_.save_dir);
-    watching.set_world_size(static_cast<std::uint32_t>(whole_.world));
+    watching.set_world_size(static_cast<std::uint32_t>(training_world(request_)));
     watching.set_success_regex(spec_.success().regex());
+    watching.set_success_last_step(spec_.success().last_step());
     if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
     auto file = parse("success.file", spec_.success().file());
     if (!file) return;
@@ -382,6 +402,8 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
   if (const Engine* engine = find_engine(spec.engine()); engine != nullptr && engine->check != nullptr) engine->check(spec, problems);
+  check_node_script(spec, problems);
+  check_cards(spec, problems);
   if (auto dir = checkpoint_dir(spec, request.out_dir); !dir) problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
   return problems;
 }

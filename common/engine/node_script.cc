@@ -1,0 +1,114 @@
+// launch.per: node: one script a node, in place of an engine's ranks. What it is told, in the names that launch scripts read, and what muster's own
+// torchrun and msrun have to know when the script calls them (docs/launcher-shim.md; they are worker/shim):
+//
+//   NNODES NODE_RANK MASTER_ADDR MASTER_PORT NPROC_PER_NODE GPUS_PER_NODE NPUS_PER_NODE    scripts of PyTorch's and MindSpeed's tutorials
+//   PET_*                     the defaults of a real torchrun's options (torch/distributed/argparse_util.py)
+//   PYTHON_EXEC               runtime.python where the spec names one: what torchrun runs
+//   MUSTER_SHIM_WORLD_SIZE    ranks of the training over all nodes
+//   MUSTER_SHIM_FIRST_RANK    the first one of this node
+//   MUSTER_SHIM_LOGS          directory of their logs
+//   MUSTER_SHIM_GRACE_MS      between SIGTERM and SIGKILL, once one of them has failed
+//   MUSTER_SHIM_RESTARTS, MUSTER_SHIM_MAX_RESTARTS    for TORCHELASTIC_*
+//   MUSTER_SHIM_EDITS         ArgumentEdits, a line each
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/engine/host_network.h"
+#include "common/engine/rows.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr const char* kNodeSource = "launch.per: node";
+
+bool is_script(const v1::JobSpec& spec) { return spec.launch().per() == v1::LAUNCH_PER_NODE; }
+bool is_torch_like(const Engine& engine) { return engine.name == "torch" || engine.name == "megatron" || engine.name == "mindspeed-mm"; }
+
+void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::string& edits, std::size_t first) {
+  const auto grace = request.spec->recovery().stop_grace();
+  put(rank.env, "MUSTER_SHIM_WORLD_SIZE", std::to_string(training_world(request)), "muster");
+  put(rank.env, "MUSTER_SHIM_FIRST_RANK", std::to_string(first), "muster");
+  put(rank.env, "MUSTER_SHIM_LOGS", rank_log_dir(request.out_dir, request.attempt), "muster");
+  put(rank.env, "MUSTER_SHIM_GRACE_MS", std::to_string(grace.seconds() * 1000 + grace.nanos() / 1'000'000), "muster");
+  put(rank.env, "MUSTER_SHIM_RESTARTS", std::to_string(request.attempt > 0 ? request.attempt - 1 : 0), "muster");
+  put(rank.env, "MUSTER_SHIM_MAX_RESTARTS", std::to_string(request.spec->recovery().max_restarts()), "muster");
+  put(rank.env, "MUSTER_SHIM_EDITS", edits, "muster");
+}
+
+}  // namespace
+
+std::uint32_t ranks_on_node(const v1::JobSpec& spec, std::size_t node, std::size_t devices) {
+  if (spec.launch().per() == v1::LAUNCH_PER_ONCE) return node == 0 ? 1 : 0;
+  return is_script(spec) ? 1 : static_cast<std::uint32_t>(devices);
+}
+
+std::size_t training_world(const LaunchRequest& request) {
+  if (!is_script(*request.spec)) return request.world_size();
+  std::size_t ranks = 0;
+  for (const NodeSlot& node : request.nodes) ranks += std::max<std::size_t>(1, node.devices.size());
+  return ranks;
+}
+
+void launch_node_script(Launching& launching, const Engine& engine) {
+  const LaunchRequest& request = launching.request;
+  const bool adopt = request.spec->launch().adopt();
+  std::string edits;
+  if (adopt && engine.adopted != nullptr) edits = fmt::format("{}", fmt::join(engine.adopted(request), "\n"));
+  const std::string nodes = std::to_string(request.nodes.size()), port = std::to_string(request.master_port);
+  const std::string& python = request.spec->runtime().python();
+  std::vector<std::size_t> first(request.nodes.size(), 0);
+  for (std::size_t i = 1; i < first.size(); ++i) first[i] = first[i - 1] + std::max<std::size_t>(1, request.nodes[i - 1].devices.size());
+  for (RankPlan& rank : launching.plan.ranks) {
+    const NodeSlot& node = request.nodes[rank.node];
+    const std::string processes = std::to_string(std::max<std::size_t>(1, node.devices.size())), number = std::to_string(rank.node);
+    Environment& env = rank.env;
+    for (const char* name : {"NNODES", "PET_NNODES"}) put_default(env, name, nodes, kNodeSource);
+    for (const char* name : {"NODE_RANK", "PET_NODE_RANK"}) put_default(env, name, number, kNodeSource);
+    for (const char* name : {"MASTER_ADDR", "PET_MASTER_ADDR"}) put_default(env, name, request.nodes.front().address, kNodeSource);
+    for (const char* name : {"MASTER_PORT", "PET_MASTER_PORT"}) put_default(env, name, port, kNodeSource);
+    for (const char* name : {"NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE", "PET_NPROC_PER_NODE"}) put_default(env, name, processes, kNodeSource);
+    if (python.starts_with('/')) put_default(env, "PYTHON_EXEC", python, "runtime.python");
+    if (is_torch_like(engine)) put_host_network(request, rank, kNodeSource);
+    if (engine.name == "mindformers") {
+      put_hccl_address(request, rank, kNodeSource);
+      put(env, "LOCAL_DEFAULT_PATH", request.save_dir, kNodeSource);
+    }
+    if (engine.hccl) put_hccl_port(request, rank, kNodeSource);
+    if (adopt) put_for_shim(request, rank, edits, first[rank.node]);
+  }
+}
+
+void check_node_script(const v1::JobSpec& spec, Problems& problems) {
+  if (!is_script(spec)) return;
+  if (spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN)
+    problems.push_back({.key = "launch.launcher",
+                        .message = "with launch.per: node only msrun is served: the script calls msrun, and muster answers it; write launcher: msrun, or "
+                                   "leave launch.per out: muster then makes the rank table and starts every rank itself"});
+  const std::string line_end = "\n";
+  if (spec.output_dir().find(line_end) != std::string::npos || spec.checkpoint().dir().find(line_end) != std::string::npos)
+    problems.push_back({.key = "output_dir", .message = "has a line feed in it, which a script a node cannot be told of; choose another directory"});
+}
+
+// As megatron.cc has it for a rank's own command line: --save is the attempt's, and on an attempt that resumes nothing loads but the chosen step.
+ArgumentEdits adopted_megatron(const LaunchRequest& request) {
+  ArgumentEdits edits = {"only-with --save --load", fmt::format("set --save {}", request.save_dir)};
+  if (!request.resuming()) return edits;
+  for (const std::string& edit : {fmt::format("put --load {}", request.resume_dir), std::string("drop-value --ckpt-step"), std::string("drop --finetune"),
+                                  std::string("match --no-load-optim --no-save-optim"), std::string("match --no-load-rng --no-save-rng")})
+    edits.push_back(edit);
+  return edits;
+}
+
+// As mindformers.cc has it for a rank's own command line.
+ArgumentEdits adopted_mindformers(const LaunchRequest& request) {
+  ArgumentEdits edits = {"only-script run_mindformer.py", fmt::format("put --output_dir {}", request.save_dir)};
+  const v1::LaunchMode mode = request.spec->launch().mode();
+  if (!request.resuming() || mode == v1::LAUNCH_MODE_EVAL || mode == v1::LAUNCH_MODE_PREDICT) return edits;
+  edits.push_back(fmt::format("put --load_checkpoint {}", request.resume_dir));
+  for (const char* edit : {"put --resume_training True", "put --auto_trans_ckpt False", "drop-value --src_strategy_path_or_dir"}) edits.emplace_back(edit);
+  return edits;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+"""launch.per: node: scripts as tutorials have them run unchanged on two nodes, with muster's torchrun in place of theirs, with the real one, and without any.
+
+Run:  /usr/bin/python3 -B tests/integration/shim_test.py [-v]       (MUSTER_BIN names the binaries' folder)
+"""
+
+import glob
+import json
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from conformance.harness import EngineTest, kill_process, option, wait_gone  # noqa: E402
+
+STEPS = 40
+ARGS = f"""--use-mcore-models --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
+    --tokenizer-type NullTokenizer --mock-data --lr 1e-4 --log-interval 1 --ckpt-format torch_dist --save-interval 5 --train-iters {STEPS}""".replace("\n", " ")
+
+# As in Megatron-LM's and MindSpeed's examples: one machine with eight cards is written into it.
+TORCHRUN = f"""#!/bin/bash
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+
+GPUS_PER_NODE=8
+# Change for multinode config
+MASTER_ADDR=localhost
+MASTER_PORT=6000
+NNODES=1
+NODE_RANK=0
+WORLD_SIZE=$(($GPUS_PER_NODE*$NNODES))
+
+CHECKPOINT_PATH=/nowhere/of/the/author
+
+DISTRIBUTED_ARGS="
+    --nproc_per_node $GPUS_PER_NODE \\
+    --nnodes $NNODES \\
+    --node_rank $NODE_RANK \\
+    --master_addr $MASTER_ADDR \\
+    --master_port $MASTER_PORT
+"
+GPT_ARGS="
+    {ARGS}
+"
+OUTPUT_ARGS="
+    --save $CHECKPOINT_PATH \\
+    --load $CHECKPOINT_PATH
+"
+
+mkdir -p logs
+torchrun $DISTRIBUTED_ARGS pretrain_gpt.py \\
+    $GPT_ARGS \\
+    $OUTPUT_ARGS \\
+    --distributed-backend gloo | tee logs/train_$$.log
+"""
+
+# The backslash of the last line but one has a blank behind it: the argument is a blank, and the next line a command of its own.
+FAULTY = TORCHRUN.replace("    $OUTPUT_ARGS \\\n", "    $OUTPUT_ARGS \\ \n")
+
+# An environment that stands before muster's directory on PATH, and python -m.
+ACTIVATED = """#!/bin/bash
+export PATH="$PWD/env/bin:$PATH"
+python3 -m torch.distributed.launch --use_env --nproc_per_node=8 --nnodes=1 allreduce.py
+torchrun --nproc-per-node=8 allreduce.py > elsewhere_$NODE_RANK.log 2>&1
+"""
+
+# The loop of the rank table tutorials.
+BACKGROUND = """#!/bin/bash
+export WORLD_SIZE=$(($NNODES*$NPROC_PER_NODE)) LOCAL_WORLD_SIZE=$NPROC_PER_NODE GROUP_WORLD_SIZE=$NNODES GROUP_RANK=$NODE_RANK
+export ROLE_NAME=default ROLE_WORLD_SIZE=$WORLD_SIZE TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0
+for((i=0; i<NPROC_PER_NODE; i++))
+do
+    export LOCAL_RANK=$i
+    export RANK=$((NODE_RANK*NPROC_PER_NODE+i)) ROLE_RANK=$((NODE_RANK*NPROC_PER_NODE+i))
+    mkdir -p rank_$RANK
+    /usr/bin/python3 pretrain_gpt.py %s --save $MUSTER_SAVE_DIR ${MUSTER_RESUME_DIR:+--load $MUSTER_RESUME_DIR} &> rank_$RANK/train.log &
+done
+""" % ARGS
+
+ALLREDUCE = """import os
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.tensor([float(dist.get_rank() + 1)])
+dist.all_reduce(value)
+print(f"sum {int(value.item())} over {dist.get_world_size()} by rank {dist.get_rank()} of {os.environ['TORCHELASTIC_RUN_ID']}", flush=True)
+dist.barrier()
+"""
+
+# Debian's torchrun with the one function that Python 3.11 breaks repaired (Std.from_str).
+REAL_TORCHRUN = """#!/usr/bin/python3
+from torch.distributed.elastic.multiprocessing import Std
+from torch.distributed.elastic.multiprocessing import api
+api.Std.from_str = classmethod(lambda cls, text: Std.NONE)
+import torch.distributed.run as run
+run.main()
+"""
+REAL = """#!/bin/bash
+torchrun --nnodes $NNODES --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT --nproc_per_node $NPROC_PER_NODE allreduce.py
+"""
+# As MindFormers' scripts/msrun_launcher.sh ends.
+MSRUN = """#!/bin/bash
+msrun --worker_num=8 --local_worker_num=8 --master_port=8118 --log_dir=msrun_log_$NODE_RANK --join=True --cluster_time_out=300 worker.py --config x.yaml
+"""
+WORKER = """import os
+import sys
+env = os.environ
+print(*[f"{name}={env.get(name)}" for name in ("MS_ROLE", "MS_WORKER_NUM", "MS_NODE_ID", "RANK_ID", "RANK_SIZE", "DEVICE_ID", "MS_CLUSTER_TIMEOUT")], *sys.argv[1:])
+assert env["MS_SCHED_PORT"] == env["MUSTER_MASTER_PORT"]
+"""
+NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
+
+
+class Shim(EngineTest):
+    scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
+    files = {"run.sh": TORCHRUN, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+             "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
+
+    @classmethod
+    def prepare(cls):
+        for name in ("real/torchrun", "env/bin/torchrun"):
+            os.chmod(os.path.join(cls.code, name), 0o755)
+        job, record = cls.submit("whole", "megatron", {"script": "pretrain_gpt.py", "args": f"{ARGS} --save /x --load /nowhere --distributed-backend gloo"}, devices=2)
+        cls.cluster.wait(job)
+        cls.expected = record.losses()
+        assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(job)
+
+    @classmethod
+    def script(cls, name, script, engine="megatron", launch=None, **more):
+        return cls.submit(name, engine, {"per": "node", "run": f"bash {script}", **(launch or {})}, devices=2, **more)
+
+    def kill_a_rank(self, job, record):
+        """Any process of the training, once the job has made some steps."""
+        record.wait(job, 12)
+        ranks = sorted(p for p in self.cluster.processes() if "pretrain_gpt.py" in " ".join(p.argv[:4]) and "RANK" in p.env and p.argv[0].endswith("python3"))
+        self.assertEqual(len(ranks), 4, self.cluster.story(job))
+        victim = self.random().choice(ranks)
+        self.assertTrue(kill_process(victim))
+        self.assertTrue(wait_gone(victim))
+        return int(victim.env["RANK"])
+
+    def logs(self, job):
+        return self.cluster.muster("logs", job, "--rank", "0-1", "--attempt", "all")
+
+    def rank_logs(self, record, attempt):
+        directory = next(iter(record.starts(attempt).values()))["env"]["MUSTER_OUT"] + f"/logs/attempt-{attempt}"
+        out = {}
+        for path in glob.glob(directory + "/rank_*.log"):
+            with open(path, encoding="utf-8") as file:
+                out[int(re.search(r"rank_(\d+)", path)[1])] = file.read()
+        return out
+
+    def test_a_tutorials_torchrun(self):
+        job, record = self.script("torchrun", "run.sh", step_ms=25)
+        killed = self.kill_a_rank(job, record)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), f"rank {killed} was killed\n{self.cluster.story(job)}")
+        self.assertEqual(record.losses(), self.expected)
+        self.assertEqual({option(start["argv"], "--load") for start in record.starts(1).values()}, {"/nowhere/of/the/author"})
+        self.resumed_step(record, shown)
+        starts = record.starts(2)
+        self.assertEqual(sorted(starts), [0, 1, 2, 3])
+        self.assertEqual({start["env"]["MASTER_ADDR"] for start in starts.values()}, {"127.0.0.1"})
+        self.assertEqual({start["env"]["TORCHELASTIC_RESTART_COUNT"] for start in starts.values()}, {"1"})
+        self.assertFalse([name for start in starts.values() for name in start["env"] if name.startswith(("MUSTER_SHIM", "BASH_FUNC"))])
+        # tee's status is 0: it is the rank's own end that is told.
+        ended = [event for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertEqual((ended[0]["attempt"], ended[0]["rank"]), (1, killed // 2), ended)
+        self.assertIn("SIGKILL", ended[0]["text"])
+        self.assertIn("--nnodes 1 -> 2, --nproc_per_node 8 -> 2", self.logs(job))
+        self.assertIn(f"rank {killed} was ended by signal 9", self.logs(job))
+        logs = self.rank_logs(record, 2)
+        self.assertEqual(sorted(logs), [0, 1, 2, 3])
+        self.assertIn(f"iteration {STEPS:8d}/", logs[3])
+        self.assertTrue(glob.glob(os.path.join(self.code, "logs/train_*.log")))
+        self.assertEqual(self.progress(job)["step"], STEPS)
+
+    def test_a_cancel_ends_all_of_it(self):
+        job, record = self.script("cancelled", "run.sh", step_ms=25)
+        record.wait(job, 12)
+        self.cluster.muster("cancel", job)
+        self.cluster.wait(job, code=3)
+        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "rank-exited"]
+        self.assertEqual(len(ends), 2, ends)
+        self.assertTrue(all("after a stop was asked for" in text for text in ends), ends)
+        self.assertEqual([p.argv for p in self.cluster.processes() if p.env.get("MUSTER_JOB_ID") == job], [])
+
+    def test_a_scripts_own_fault(self):
+        job, record = self.script("faulty", "faulty.sh")
+        self.cluster.wait(job, code=1)
+        shown = self.cluster.show(job)
+        self.assertLessEqual(shown["attempt"], 5)
+        why = self.cluster.muster("why", job)
+        self.assertIn("unrecognized arguments", why)
+        self.assertRegex(why, r"(exit|status|code) 2\b")
+        self.assertIn("is a lone blank", self.logs(job))
+        self.assertEqual(record.losses(), {})
+
+    def test_ranks_in_the_background(self):
+        job, record = self.script("background", "background.sh", engine="torch", step_ms=25)
+        killed = self.kill_a_rank(job, record)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(record.losses(), self.expected)
+        self.assertIn(f"rank {killed}, which the script had left running, was ended by signal 9", self.logs(job))
+
+    def test_pytorch_by_name_and_by_module(self):
+        """Real ranks: gloo over two nodes. The script's own environment stands first on PATH, and one launch writes its output away."""
+        job, _ = self.script("allreduce", "activated.sh", engine="torch", env={"PATH": "/usr/bin:/bin"})
+        self.cluster.wait(job)
+        logs = self.logs(job)
+        for rank in range(4):
+            self.assertEqual(logs.count(f"sum 10 over 4 by rank {rank} of {job}"), 2, logs)
+        for node in range(2):
+            with open(os.path.join(self.code, f"elsewhere_{node}.log"), encoding="utf-8") as file:
+                self.assertIn("sum 10 over 4", file.read())
+
+    def test_the_real_torchrun(self):
+        path = os.path.join(self.code, "real") + ":/usr/bin:/bin"
+        job, _ = self.script("real", "real.sh", engine="torch", launch={"adopt": "off"}, env={"PATH": path})
+        self.cluster.wait(job)
+        logs = self.logs(job)
+        for rank in range(4):
+            self.assertRegex(logs, f"sum 10 over 4 by rank {rank} of ")
+        self.assertNotIn("muster:", logs)
+
+    def test_msrun(self):
+        job, _ = self.script("msrun", "msrun.sh", engine="mindformers", launch={"launcher": "msrun"})
+        self.cluster.wait(job)
+        logs = self.logs(job)
+        for rank in range(4):
+            line = f"MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID={rank} RANK_ID={rank} RANK_SIZE=4 DEVICE_ID={rank % 2} MS_CLUSTER_TIMEOUT=300 --config x.yaml"
+            self.assertIn(line, logs)
+            with open(os.path.join(self.code, f"msrun_log_{rank // 2}/worker_{rank}.log"), encoding="utf-8") as file:
+                self.assertEqual(file.read().strip(), line)
+        self.assertEqual(logs.count("MS_ROLE=MS_SCHED"), 1, logs)
+        self.assertTrue(os.path.exists(os.path.join(self.code, "msrun_log_0/scheduler.log")))
+
+    def test_plan_shows_what_a_script_gets(self):
+        spec, _ = self.cluster.job("shown", "megatron", self.code, {"per": "node", "run": "bash run.sh"}, devices=2)
+        path = os.path.join(self.cluster.work, "shown.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(spec, file)
+        plan = self.cluster.muster("plan", path, "--rank", "1")
+        for line in ("NODE_RANK=1", "NNODES=2", "MUSTER_SHIM_WORLD_SIZE=4", "launch.per: node"):
+            self.assertIn(line, plan)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+// launch.per: node: what a script a node is told, and what it hands over to the launcher shim.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/engine/engine.h"
+
+namespace muster::engine {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+v1::JobSpec script_spec(const std::string& engine = "megatron") {
+  v1::JobSpec spec;
+  spec.set_name("tutorial");
+  spec.set_engine(engine);
+  spec.mutable_code()->set_at("/home/ada/exp");
+  v1::LaunchSpec& launch = *spec.mutable_launch();
+  launch.set_per(v1::LAUNCH_PER_NODE);
+  launch.set_adopt(true);
+  for (const char* word : {"bash", "run.sh", "${node.rank}"}) launch.add_run(word);
+  spec.mutable_resources()->set_nodes(2);
+  spec.mutable_resources()->set_devices(2);
+  spec.mutable_recovery()->set_max_restarts(7);
+  spec.mutable_recovery()->mutable_stop_grace()->set_seconds(3);
+  return spec;
+}
+
+LaunchRequest request_of(const v1::JobSpec& spec) {
+  LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
+  request.nodes = {{.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"},
+                   {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 1, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"}};
+  request.out_dir = out_dir(spec, request.job_id, "/out");
+  request.save_dir = save_dir(spec, request.out_dir, request.attempt);
+  return request;
+}
+
+std::string variable_of(const RankPlan& rank, const std::string& name) {
+  const auto found = rank.env.find(name);
+  return found == rank.env.end() ? "(unset)" : found->second.text;
+}
+
+TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
+  const auto spec = script_spec();
+  const auto request = request_of(spec);
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_EQ(plan->ranks.size(), 2U);
+  const RankPlan& second = plan->ranks[1];
+  EXPECT_THAT(second.argv, ElementsAre("bash", "run.sh", "1"));
+  EXPECT_THAT(second.devices, ElementsAre(0U, 3U));
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"NNODES", "2"},
+                                                                      {"NODE_RANK", "1"},
+                                                                      {"MASTER_ADDR", "10.0.0.1"},
+                                                                      {"MASTER_PORT", "29500"},
+                                                                      {"NPROC_PER_NODE", "2"},
+                                                                      {"PET_NPROC_PER_NODE", "2"},
+                                                                      {"CUDA_VISIBLE_DEVICES", "0,3"},
+                                                                      {"GLOO_SOCKET_IFNAME", "eth0"},
+                                                                      {"MUSTER_DEVICES", "0,3"},
+                                                                      {"MUSTER_RANK", "1"},
+                                                                      {"MUSTER_WORLD_SIZE", "2"},
+                                                                      {"MUSTER_SHIM_WORLD_SIZE", "4"},
+                                                                      {"MUSTER_SHIM_FIRST_RANK", "2"},
+                                                                      {"MUSTER_SHIM_LOGS", "/out/01j8x4a0b7c2d/logs/attempt-1"},
+                                                                      {"MUSTER_SHIM_GRACE_MS", "3000"},
+                                                                      {"RANK", "(unset)"},
+                                                                      {"LOCAL_RANK", "(unset)"},
+                                                                      {"WORLD_SIZE", "(unset)"}})
+    EXPECT_EQ(variable_of(second, name), value) << name;
+  EXPECT_EQ(plan->watching.world_size(), 4U) << "a checkpoint has a shard of every rank of the training";
+  const auto launch = node_launch(request, *plan, 1);
+  EXPECT_TRUE(launch.script().adopt());
+  EXPECT_THAT(launch.make_dirs(), Contains("/out/01j8x4a0b7c2d/logs/attempt-1"));
+}
+
+TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
+  auto spec = script_spec();
+  spec.mutable_launch()->set_adopt(false);
+  const auto request = request_of(spec);
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan);
+  for (const auto& [name, value] : plan->ranks[0].env) EXPECT_FALSE(name.starts_with("MUSTER_SHIM_")) << name;
+  const auto launch = node_launch(request, *plan, 0);
+  EXPECT_TRUE(launch.has_script());
+  EXPECT_FALSE(launch.script().adopt());
+}
+
+TEST(NodeScript, WhatTheSpecSaysStands) {
+  auto spec = script_spec();
+  (*spec.mutable_runtime()->mutable_env())["NPROC_PER_NODE"] = "1";
+  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "NPROC_PER_NODE"), "1");
+  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "PYTHON_EXEC"), "(unset)");
+  spec.mutable_runtime()->set_python("/opt/py/bin/python");
+  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "PYTHON_EXEC"), "/opt/py/bin/python");
+}
+
+// As megatron.cc changes a rank's own command line.
+TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
+  const auto spec = script_spec();
+  auto request = request_of(spec);
+  EXPECT_EQ(variable_of(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), "only-with --save --load\nset --save " + request.save_dir);
+  request.attempt = 2;
+  request.resume_step = 20;
+  request.resume_dir = "/out/resume/attempt-2";
+  EXPECT_THAT(variable_of(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
+              HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop --finetune\nmatch --no-load-optim --no-save-optim"));
+  const auto torch = script_spec("torch");
+  EXPECT_EQ(variable_of(plan_launch(request_of(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
+}
+
+TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
+  auto spec = script_spec("mindformers");
+  spec.mutable_launch()->set_launcher(v1::LAUNCHER_RANKTABLE);
+  EXPECT_THAT(check_launch(spec), Contains(testing::Field(&KeyedProblem::key, "launch.launcher")));
+  spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
+  EXPECT_THAT(check_launch(spec), Not(Contains(testing::Field(&KeyedProblem::key, "launch.launcher"))));
+  auto request = request_of(spec);
+  request.attempt = 2;
+  request.resume_step = 20;
+  request.resume_dir = "/r";
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT(variable_of(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("only-script run_mindformer.py\nput --output_dir "));
+  EXPECT_THAT(variable_of(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
+  EXPECT_EQ(variable_of(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
+}
+
+TEST(NodeScript, NeedsAnAgentThatKnowsIt) {
+  EXPECT_THAT(features_needed(script_spec()), ElementsAre("node-script"));
+  EXPECT_EQ(ranks_on_node(script_spec(), 7, 8), 1U);
+}
+
+}  // namespace
+}  // namespace muster::engine

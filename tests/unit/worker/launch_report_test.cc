@@ -1,0 +1,35 @@
+// What the launches inside a script have told.
+#include "worker/launch_report.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace muster::worker {
+namespace {
+
+TEST(LaunchReport, TheFirstBadEndCountsUnlessTheScriptTriedAgain) {
+  EXPECT_FALSE(parse_launch_report("").bad());
+  EXPECT_FALSE(parse_launch_report("begin 7\nend 7 0 0 \n").bad());
+  const LaunchEnd killed = parse_launch_report("begin 7\nend 7 -1 9 rank 5\n");
+  EXPECT_EQ(killed.code, -1);
+  EXPECT_EQ(killed.signal, SIGKILL);
+  EXPECT_EQ(killed.name, "rank 5");
+  EXPECT_EQ(parse_launch_report("begin 7\nbegin 8\nend 7 2 0 rank 1\nend 8 3 0 rank 2\n").code, 2) << "side by side";
+  EXPECT_FALSE(parse_launch_report("begin 7\nend 7 2 0 rank 1\nbegin 8\nend 8 0 0 \n").bad()) << "one after the other";
+}
+
+TEST(LaunchReport, ALauncherWithoutAnEndWasKilled) {
+  const LaunchEnd end = parse_launch_report("begin 7\n");
+  EXPECT_EQ(end.signal, SIGKILL);
+  EXPECT_EQ(end.name, "the launcher");
+}
+
+TEST(LaunchReport, AnyBytesDoNoHarm) {
+  for (const char* text : {"end", "end 1 2", "end x y z\n", "begin\n", "end 1 999 0 r\n", "end 1 -1 0 r\n", "end 1 0 12345 r\n", "\n\n\xff"})
+    EXPECT_FALSE(parse_launch_report(text).bad()) << text;
+  EXPECT_EQ(parse_launch_report("end 1 2 0 a\x1b[31m" + std::string(500, 'x')).name.size(), 64U);
+  EXPECT_FALSE(read_launch_report("/nowhere/at/all").bad());
+}
+
+}  // namespace
+}  // namespace muster::worker

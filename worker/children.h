@@ -1,0 +1,18 @@
+// This process's own children, those that have become so because their parent ended among them: the worker is the subreaper of all that it starts.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace muster::worker {
+
+// Living and dead ones that are not reaped. The kernel may leave some out while others die: only has_children() proves that there are none.
+std::vector<pid_t> children();
+bool has_children();
+
+// Which rank of a training a process takes itself for, by its environment: "rank 3" for RANK_ID=3 or RANK=3; empty: it does not say, or has ended.
+std::string rank_of_process(pid_t pid);
+
+}  // namespace muster::worker
