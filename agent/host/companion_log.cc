@@ -8,8 +8,18 @@
 
 #include "agent/watch/evidence.h"
 #include "common/io/unique_fd.h"
+#include "common/rundir/layout.h"
 
 namespace muster::agent {
+
+std::vector<std::string> companion_logs(const v1::NodeLaunch& order) {
+  std::vector<std::string> names;
+  for (const v1::CompanionProcess& companion : order.companions()) {
+    if (rundir::is_companion_name(companion.name()) && companion.name() != rundir::kSetupLog) names.push_back(companion.name());
+  }
+  if (order.has_setup()) names.emplace_back(rundir::kSetupLog);
+  return names;
+}
 
 std::string evidence_of_log(const std::filesystem::path& log) {
   constexpr off_t kTail = 64 << 10;

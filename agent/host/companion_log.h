@@ -1,12 +1,18 @@
-// What the log of a companion says of its end. Blocking, bounded; any thread.
+// The logs of the processes beside the ranks: which a run has, and what a companion's says of its end.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
 
-// The line of the last 64 KiB that tells best why it ended, at most 1,024 bytes; empty: none does, or the log cannot be read.
+// Names of the logs, as in RunLayout::log_beside.
+std::vector<std::string> companion_logs(const v1::NodeLaunch& order);
+
+// Blocking, bounded; any thread. The line of the last 64 KiB that tells best why it ended, at most 1,024 bytes; empty: none does, or the log cannot be read.
 std::string evidence_of_log(const std::filesystem::path& log);
 
 }  // namespace muster::agent

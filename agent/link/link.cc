@@ -16,6 +16,8 @@ bool is_refusal(grpc::StatusCode code) {
 
 }  // namespace
 
+bool has_feature(const v1::Welcome& welcome, std::string_view feature) { return std::ranges::find(welcome.features(), feature) != welcome.features().end(); }
+
 Link::Link(async::Loop& loop, LinkOptions options, LinkHandlers handlers)
     : loop_(loop),
       options_(std::move(options)),

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "agent/link/control_stream.h"
 #include "common/async/gate.h"
@@ -23,6 +24,10 @@ namespace muster::agent {
 
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
+
+// Welcome.features that this agent goes by.
+inline constexpr std::string_view kCompanionLogs = "companion-logs";  // takes the logs of processes beside the ranks
+[[nodiscard]] bool has_feature(const v1::Welcome& welcome, std::string_view feature);
 
 struct LinkOptions {
   std::function<Result<rpc::Endpoint>()> endpoint;    // asked at each try: a controller may come back elsewhere

@@ -25,6 +25,7 @@ void name_it(const LogName& name, Message& message) {
   message.set_job_id(name.run.first.str());
   message.set_attempt(name.run.second.value);
   message.set_rank(name.rank.value);
+  message.set_companion(name.companion);
 }
 
 bool write(Stream& stream, v1::PushLogsRequest& request) {
@@ -39,6 +40,7 @@ class StreamPush final : public LogPush {
     source_.on_bytes([this] { wake(); });
   }
   ~StreamPush() override { StreamPush::stop(); }
+  void look_again() override { wake(); }
   void stop() override;
 
  private:
@@ -58,8 +60,12 @@ class StreamPush final : public LogPush {
   std::optional<bool> serve();
   void listen(Stream& stream);
   bool pump(Stream& stream);
-  // One turn of one log: sends at most a chunk. Nothing: the stream is broken. False: it had nothing to send.
-  std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log);
+  // The logs that this controller takes.
+  std::vector<LogStatus> logs_to_send();
+  // Runs of which a log beside the ranks' is not complete yet.
+  std::set<RunKey> waiting_for_companions(const std::vector<LogStatus>& logs);
+  // One turn of one log: sends at most a chunk, and its end unless that is held back. Nothing: the stream is broken. False: it had nothing to send.
+  std::optional<bool> turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end);
   void drop_all_but(const std::vector<LogStatus>& logs);
   void trouble(const std::string& text);
 
@@ -149,7 +155,7 @@ void StreamPush::listen(Stream& stream) {
   v1::PushLogsResponse response;
   while (stream.Read(&response)) {
     for (const v1::LogHave& have : response.have()) {
-      const LogName name{{JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank())};
+      const LogName name{{JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.companion()};
       // Before the log is opened here: the first read needs the source to know.
       if (!have.unknown()) source_.controller_has(name, have.offset(), have.synced(), have.complete());
       bool completed = false;
@@ -189,7 +195,8 @@ bool StreamPush::pump(Stream& stream) {
   }
   for (bool sent_any = true; sent_any;) {
     sent_any = false;
-    const std::vector<LogStatus> logs = source_.logs();
+    const std::vector<LogStatus> logs = logs_to_send();
+    const std::set<RunKey> waiting = waiting_for_companions(logs);
     for (const LogStatus& status : logs) {
       Log* log = nullptr;
       {
@@ -210,8 +217,9 @@ bool StreamPush::pump(Stream& stream) {
         if (!write(stream, request)) return false;
         continue;
       }
+      const bool hold_end = status.name.companion.empty() && waiting.contains(status.name.run);
       for (int turns = status.failed ? kFailedTurns : 1; turns > 0; --turns) {
-        const auto sent = turn(stream, status, *log);
+        const auto sent = turn(stream, status, *log, hold_end);
         if (!sent) return false;
         if (!*sent) break;
         sent_any = true;
@@ -220,6 +228,25 @@ bool StreamPush::pump(Stream& stream) {
     drop_all_but(logs);
   }
   return true;
+}
+
+std::vector<LogStatus> StreamPush::logs_to_send() {
+  std::vector<LogStatus> logs = source_.logs();
+  const bool companions = hooks_.takes_companions && hooks_.takes_companions();
+  if (!companions) std::erase_if(logs, [](const LogStatus& status) { return !status.name.companion.empty(); });
+  return logs;
+}
+
+// One that the controller does not want is nothing to wait for.
+std::set<RunKey> StreamPush::waiting_for_companions(const std::vector<LogStatus>& logs) {
+  std::set<RunKey> waiting;
+  const std::scoped_lock lock(mutex_);
+  for (const LogStatus& status : logs) {
+    if (status.name.companion.empty()) continue;
+    const auto found = logs_.find(status.name);
+    if (found == logs_.end() || found->second.state != Log::State::Unknown) waiting.insert(status.name.run);
+  }
+  return waiting;
 }
 
 // A stream lives for months and a log for a job: those that the source is done with go.
@@ -236,7 +263,7 @@ void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
   });
 }
 
-std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log) {
+std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Log& log, bool hold_end) {
   // `sent` changes here alone once the log is open.
   auto piece = source_.read(status.name, log.sent, options_.chunk);
   if (!piece) {
@@ -246,8 +273,10 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     log.segment = status.version;
     return false;
   }
-  const bool final = piece->final;
-  if (piece->data.empty() && !piece->loss) {
+  const bool final = piece->final && !hold_end;
+  // A loss behind which nothing comes goes with the end, once.
+  const bool only_end = piece->data.empty() && (!piece->loss || (piece->final && hold_end));
+  if (only_end) {
     log.idle = true;
     log.tried = status.end;
     log.segment = status.version;

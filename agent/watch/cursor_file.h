@@ -1,5 +1,5 @@
-// logs/rank-N.cursor: what must outlive the agent about one rank's log (muster/logs/v1/logs.proto, docs/logs.md). Appended frames, the last of a kind counts;
-// rewritten with these alone (by rename) when it has grown. One writer; no lock of its own: its owner (LogFile) locks.
+// logs/rank-N.cursor and its like: what must outlive the agent about one log (muster/logs/v1/logs.proto, docs/logs.md). Appended frames, the last of a kind
+// counts; rewritten with these alone (by rename) when it has grown. One writer; no lock of its own: its owner (LogFile) locks.
 #pragma once
 
 #include <filesystem>

@@ -23,10 +23,12 @@
 
 namespace muster::agent {
 
+// A rank's log, or that of a process beside the ranks.
 struct WatchedRank {
-  WatchedRank(std::uint32_t number, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns)
-      : number(number), file(file), reader(std::move(file), patterns) {}
+  WatchedRank(std::uint32_t number, std::string companion, std::shared_ptr<LogFile> file, const std::shared_ptr<const Patterns>& patterns)
+      : number(number), companion(std::move(companion)), file(file), reader(std::move(file), patterns) {}
   const std::uint32_t number;
+  const std::string companion;  // not empty: of this process; number is 0 and says nothing
   const std::shared_ptr<LogFile> file;
 
   // The watch's thread:
@@ -73,12 +75,17 @@ struct WatchedRun {
   using Ends = std::vector<std::pair<RankNo, RankEnd>>;
   Ends success_due, success_out;  // answers that wait for the next look, for the one that is out
 
-  // Under Watch's mutex (the map itself never changes):
+  // Under Watch's mutex (the maps themselves never change):
   std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
+  std::map<std::string, std::unique_ptr<WatchedRank>> companions;
   std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
   Progress progress;
   bool swept = false;
   bool removed = false;
+
+  std::vector<WatchedRank*> logs;  // all of both maps, the companions' first; never changes
+  // Null: the run has no such log.
+  [[nodiscard]] WatchedRank* log(const LogName& name) const;
 };
 
 class FileWatch final : public Watch {
@@ -94,7 +101,8 @@ class FileWatch final : public Watch {
   ~FileWatch() override { stop(); }
 
   void stop() override;
-  Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) override;
+  Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
+                   const std::vector<std::string>& companions) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
   void run_swept(const RunKey& run) override;
   std::uint64_t bytes_read(const RunKey& run) override;

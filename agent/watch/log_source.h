@@ -23,6 +23,7 @@ using RunKey = std::pair<JobId, AttemptNo>;
 struct LogName {
   RunKey run;
   RankNo rank;
+  std::string companion{};  // not empty: of this process beside the ranks; rank is 0 then
   friend auto operator<=>(const LogName&, const LogName&) = default;
 };
 
@@ -50,7 +51,7 @@ struct LogPiece {
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  // Logs whose completion the controller has not confirmed, those of failed ranks first.
+  // Logs whose completion the controller has not confirmed: those of failed ranks first, then those beside the ranks.
   virtual std::vector<LogStatus> logs() = 0;
   // Bytes from `from` on, at most `most`, of one segment; or, with the loss set, what comes after the lost ones. When a loss has no data behind it yet it is
   // told only if the log has ended.

@@ -9,6 +9,26 @@
 
 namespace muster::agent {
 
+namespace {
+
+// Nothing is looked for in them.
+Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  v1::Watching nothing;
+  nothing.set_grammar("none");
+  auto patterns = Patterns::make(nothing);
+  if (!patterns) return fail(std::move(patterns.error()));
+  for (const std::string& name : names) {
+    if (run.companions.contains(name)) continue;
+    auto file = LogFile::open(layout.log_beside(name), layout.cursor_beside(name));
+    if (!file) return fail(std::move(file.error()));
+    run.companions.emplace(name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)), *patterns));
+  }
+  return {};
+}
+
+}  // namespace
+
 void FileWatch::stop() {
   {
     const std::scoped_lock lock(mutex_);
@@ -33,7 +53,17 @@ std::vector<FileWatch::RunPtr> FileWatch::all_runs() {
   return runs;
 }
 
-Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) {
+WatchedRank* WatchedRun::log(const LogName& name) const {
+  if (!name.companion.empty()) {
+    const auto found = companions.find(name.companion);
+    return found == companions.end() ? nullptr : found->second.get();
+  }
+  const auto found = ranks.find(name.rank.value);
+  return found == ranks.end() ? nullptr : found->second.get();
+}
+
+Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
+                            const std::vector<std::string>& companions) {
   const std::string doing = fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
   const rundir::RunLayout layout(run_dir);
   const auto run = std::make_shared<WatchedRun>();
@@ -48,10 +78,13 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
   for (const std::uint32_t number : ranks) {
     auto file = LogFile::open(layout.rank_log(number), layout.rank_cursor(number));
     if (!file) return fail(std::move(file.error()).in(doing));
-    auto rank = std::make_unique<WatchedRank>(number, std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
+    auto rank = std::make_unique<WatchedRank>(number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
     if (const auto* latest = rank->reader.latest()) run->progress.restore(number, *latest);
     run->ranks.emplace(number, std::move(rank));
   }
+  if (auto opened = open_companions(*run, layout, companions); !opened) return fail(std::move(opened.error()).in(doing));
+  for (const auto& [name, log] : run->companions) run->logs.push_back(log.get());
+  for (const auto& [number, rank] : run->ranks) run->logs.push_back(rank.get());
   {
     const std::scoped_lock lock(mutex_);
     if (!runs_.emplace(key, run).second) return {};  // known already: adding is idempotent
@@ -83,7 +116,7 @@ void FileWatch::run_swept(const RunKey& key) {
       const std::scoped_lock lock(mutex_);
       run->swept = true;
     }
-    for (const auto& [number, rank] : run->ranks) rank->dirty = true;
+    for (WatchedRank* log : run->logs) log->dirty = true;
     last_look_due(run);
   });
 }
@@ -113,7 +146,7 @@ void FileWatch::remove(const RunKey& key) {
 bool FileWatch::logs_complete(const RunKey& key) {
   const std::scoped_lock lock(mutex_);
   const auto found = runs_.find(key);
-  return found != runs_.end() && std::ranges::all_of(found->second->ranks, [](const auto& entry) { return entry.second->complete; });
+  return found != runs_.end() && std::ranges::all_of(found->second->logs, [](const WatchedRank* log) { return log->complete; });
 }
 
 Readings FileWatch::readings(std::uint64_t since) {
@@ -135,15 +168,16 @@ Readings FileWatch::readings(std::uint64_t since) {
 }
 
 std::vector<LogStatus> FileWatch::logs() {
-  std::vector<LogStatus> failed, others;
+  std::vector<LogStatus> failed, companions, others;
   const std::scoped_lock lock(mutex_);
   for (const auto& [key, run] : runs_) {
-    for (const auto& [number, rank] : run->ranks) {
-      if (rank->complete) continue;
-      (rank->failed ? failed : others).push_back({{key, RankNo(number)}, rank->extent.end, rank->extent.segment, rank->ended, rank->failed});
+    for (const WatchedRank* log : run->logs) {
+      if (log->complete) continue;
+      auto& group = log->failed ? failed : log->companion.empty() ? others : companions;
+      group.push_back({{key, RankNo(log->number), log->companion}, log->extent.end, log->extent.segment, log->ended, log->failed});
     }
   }
-  failed.insert(failed.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  for (auto* group : {&companions, &others}) failed.insert(failed.end(), std::make_move_iterator(group->begin()), std::make_move_iterator(group->end()));
   return failed;
 }
 
@@ -153,23 +187,23 @@ Result<LogPiece> FileWatch::read(const LogName& name, std::uint64_t from, std::s
   {
     const std::scoped_lock lock(mutex_);
     const auto found = runs_.find(name.run);
-    if (found == runs_.end() || !found->second->ranks.contains(name.rank.value)) return LogPiece{.offset = from};
-    const WatchedRank& rank = *found->second->ranks[name.rank.value];
-    file = rank.file;
-    ended = rank.ended;
+    const WatchedRank* log = found == runs_.end() ? nullptr : found->second->log(name);
+    if (log == nullptr) return LogPiece{.offset = from};
+    file = log->file;
+    ended = log->ended;
   }
   return file->read(from, most, ended);
 }
 
 void FileWatch::controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) {
   const RunPtr run = find(name.run);
-  const auto found = run ? run->ranks.find(name.rank.value) : decltype(run->ranks.find(0)){};
-  if (!run || found == run->ranks.end()) return;
-  found->second->file->controller_has(offset, synced);
-  const LogFile::Extent extent = found->second->file->extent();
+  WatchedRank* log = run ? run->log(name) : nullptr;
+  if (log == nullptr) return;
+  log->file->controller_has(offset, synced);
+  const LogFile::Extent extent = log->file->extent();
   const std::scoped_lock lock(mutex_);
-  found->second->extent = extent;
-  if (complete) found->second->complete = true;
+  log->extent = extent;
+  if (complete) log->complete = true;
 }
 
 void FileWatch::on_bytes(std::function<void()> wake) {

@@ -1,9 +1,9 @@
 // Watch: what the agent sees in the files of its attempts. One thread of its own reads every rank's log once, in one pass: progress, the
-// first step, the success pattern. Save directories and success files lie where jobs put them, on file systems that may hang: they are looked at on other
-// threads (look_threads.h), one a file system, and one that hangs delays the checkpoints and success files of that file system alone. It also is the LogSource
-// of agent/link/log_push.
+// first step, the success pattern. Logs of processes beside the ranks (the setup, MindSpore's scheduler) are read for the log link alone. Save directories and
+// success files lie where jobs put them, on file systems that may hang: they are looked at on other threads (look_threads.h), one a file system, and one that
+// hangs delays the checkpoints and success files of that file system alone. It also is the LogSource of agent/link/log_push.
 //
-// Owns: the agent's one inotify instance, the logs/rank-N.cursor files, the holes in logs/rank-N.log. Starts, signals and reports nothing. What inotify does
+// Owns: the agent's one inotify instance, the cursor files of the logs and the holes in them. Starts, signals and reports nothing. What inotify does
 // not tell of is looked at now and then: an agent without an instance is slower to see, by `untold_look`, and says so once.
 // Threads: every method may be called from any thread and does not wait for file I/O of other runs (rank_ended and run_swept post to the thread).
 // Callbacks go through `post`, the loop's executor, one closure each; none comes after stop() has returned, other than closures that were posted before.
@@ -54,8 +54,10 @@ struct WatchOptions {
 
 struct RankEnd {
   std::string evidence;       // at most 1,024 bytes; empty: nothing in the log tells
-  bool success_seen = false;  // the success pattern was in the log, or the success file is there
+  bool success_seen = false;  // the success pattern was in the log, the success file is there, or the log shows the training's last step
   v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
+  std::optional<std::int64_t> step;   // the last one that the log tells
+  std::optional<std::int64_t> total;  // and of how many
 };
 
 struct Readings {
@@ -82,8 +84,10 @@ class Watch : public LogSource {
   // Ends the thread; idempotent. Nothing else may be called after it but LogSource's methods, which then find nothing new.
   virtual void stop() = 0;
 
-  // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet. Errors: a grammar, layout or pattern that is not known.
-  virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks) = 0;
+  // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet; `companions`: names of the logs beside the ranks' (RunLayout::
+  // log_beside), written or not. Errors: a grammar, layout or pattern that is not known.
+  virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
+                           const std::vector<std::string>& companions) = 0;
   // The rank's process is gone: read its log to its present end, then answer through on_rank_end. `failed` puts its log first in the queue, and its answer
   // waits for no success file. That of another rank does, however long its file system hangs: the caller has the bound.
   virtual void rank_ended(const RunKey& run, RankNo rank, bool failed) = 0;
@@ -94,7 +98,7 @@ class Watch : public LogSource {
   [[nodiscard]] virtual std::uint64_t bytes_read(const RunKey& run) = 0;
   // Forgets the run and closes its files; the directory is the caller's to delete.
   virtual void remove(const RunKey& run) = 0;
-  // Every rank's log is wholly at the controller.
+  // Every log, of ranks and of those beside them, is wholly at the controller.
   [[nodiscard]] virtual bool logs_complete(const RunKey& run) = 0;
 
   // One reading a run: every rank's latest, and the samples and shards that came after mark `since`. Give the mark of the newest acknowledged pulse,

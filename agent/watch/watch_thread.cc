@@ -8,6 +8,7 @@
 
 #include "agent/watch/file_watch.h"
 #include "agent/watch/room.h"
+#include "common/rundir/layout.h"
 
 namespace muster::agent {
 namespace {
@@ -100,10 +101,13 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
   }
   if (name.empty()) {
     run.logs_watched = false;
-    for (const auto& [number, rank] : run.ranks) rank->dirty = true;
+    for (WatchedRank* log : run.logs) log->dirty = true;
   } else if (const auto number = rank_of(name)) {
     const auto rank = run.ranks.find(*number);
     if (rank != run.ranks.end()) rank->second->dirty = true;
+  } else if (const auto beside = rundir::name_of_log_beside(name)) {
+    const auto log = run.companions.find(*beside);
+    if (log != run.companions.end()) log->second->dirty = true;
   }
 }
 
@@ -131,7 +135,7 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   const bool end_seen = round->at_end && (rank.end_asked || swept);
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
-  if (!round->steps.empty() || round->loss_vanished || !run->first_step_told) {
+  if (rank.companion.empty() && (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
     const WallTime at = system_clock().now().wall;
     const std::scoped_lock lock(mutex_);
     for (const engine::StepLine& step : round->steps) run->progress.step(rank.number, step, at, ++mark_);
@@ -161,6 +165,10 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
 
 void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   RankEnd answer{.evidence = {}, .success_seen = rank.reader.success_seen()};
+  if (const engine::StepLine* latest = rank.reader.latest()) {
+    answer.step = latest->step;
+    if (latest->total > 0) answer.total = latest->total;
+  }
   if (auto evidence = rank.reader.evidence()) {
     answer.evidence = std::move(evidence->line);
     answer.evidence_kind = evidence->kind;
@@ -188,8 +196,8 @@ bool FileWatch::pass(BootTime now) {
     if (!run->begun) continue;  // on the way
     // Somebody waits for the evidence of those that have ended.
     for (const bool waited_for : {true, false}) {
-      for (const auto& [number, rank] : run->ranks) {
-        if (rank->dirty && rank->end_asked == waited_for) more = read_rank(run, *rank, now) || more;
+      for (WatchedRank* log : run->logs) {
+        if (log->dirty && log->end_asked == waited_for) more = read_rank(run, *log, now) || more;
       }
     }
     if (run->checkpoints && !run->saves.out && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) look_at_saves(run, now);
@@ -201,13 +209,13 @@ void FileWatch::look_blindly() {
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
     if (!run->logs_watched) watch_logs(*run);
-    for (const auto& [number, rank] : run->ranks) {
+    for (WatchedRank* log : run->logs) {
       bool ended = false;
       {
         const std::scoped_lock lock(mutex_);
-        ended = rank->ended;
+        ended = log->ended;
       }
-      if (!ended) rank->dirty = true;
+      if (!ended) log->dirty = true;
     }
   }
 }
@@ -215,7 +223,7 @@ void FileWatch::look_blindly() {
 // Until the next blind look.
 Duration FileWatch::look_apart() {
   const auto untold = [](const RunPtr& run) {
-    return run->begun && !run->logs_watched && std::ranges::any_of(run->ranks, [](const auto& entry) { return !entry.second->ended; });
+    return run->begun && !run->logs_watched && std::ranges::any_of(run->logs, [](const WatchedRank* log) { return !log->ended; });
   };
   const std::scoped_lock lock(mutex_);
   const bool any = std::ranges::any_of(runs_, [&](const auto& entry) { return untold(entry.second); });
@@ -229,7 +237,7 @@ void FileWatch::keep_room(BootTime now) {
   std::filesystem::path somewhere;
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
-    for (const auto& [number, rank] : run->ranks) files.push_back(rank->file);
+    for (const WatchedRank* log : run->logs) files.push_back(log->file);
     somewhere = run->logs_dir;
   }
   if (files.empty()) return;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "client/commands/call.h"
 #include "client/commands/job_streams.h"
 #include "client/commands/line_cutter.h"
+#include "client/commands/log_label.h"
 #include "client/commands/news_queue.h"
 #include "client/commands/out.h"
 #include "client/commands/spokesman.h"
@@ -28,6 +31,7 @@ constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
 constexpr auto kLookUp = 1000ms;
 constexpr auto kLastLines = 5s;           // after the job's end, for log bytes that are still on their way
 constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
+constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
 
 bool looks_like_error(std::string_view line) {
   for (const std::string_view sign : {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault", "out of memory", "Killed"}) {
@@ -122,25 +126,37 @@ class Follower {
   }
 
   void on_progress(const v1::Progress& progress) {
-    for (const Spokesman::Line& line : spokesman_.on_progress(progress)) say_line(line.rank, line.text);
+    for (const Spokesman::Line& line : spokesman_.on_progress(progress)) say_line(fmt::format("rank {}", line.rank), line.text);
   }
 
   void on_log(const v1::ReadLogsResponse& chunk) {
-    const auto each = [&](std::string_view line) { on_line(chunk.attempt(), chunk.rank(), line); };
+    const LogLabel log = label_of(chunk);
+    const auto each = [&](std::string_view line) { on_line(log, line); };
     if (!chunk.gap().empty()) {
-      cutter_.end(chunk.attempt(), chunk.rank(), each);
-      say(fmt::format("[rank {}] -- log bytes missing here: {}", chunk.rank(), chunk.gap()));
+      cutter_.end(log, each);
+      say(fmt::format("[{}] -- log bytes missing here: {}", log.text(), chunk.gap()));
     }
-    cutter_.add(chunk.attempt(), chunk.rank(), chunk.data(), each);
+    cutter_.add(log, chunk.data(), each);
   }
 
   // A terminal shows how the job stands by its block; of the ranks it needs only what is wrong.
-  void on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view line) {
+  void on_line(const LogLabel& log, std::string_view line) {
+    if (!log.companion.empty()) return on_setup_line(log, line);
     const bool error = looks_like_error(line);
-    if (error || (!terminal_ && spokesman_.on_line(attempt, rank, line))) say_line(rank, line);
+    if (error || (!terminal_ && spokesman_.on_line(log.attempt, log.rank, line))) say_line(log.text(), line);
   }
 
-  void say_line(std::uint32_t rank, std::string_view line) { say(render::printable(fmt::format("[rank {}] {}", rank, line))); }
+  void on_setup_line(const LogLabel& log, std::string_view line) {
+    auto& shown = setups_shown_[log.attempt];
+    if (shown.contains(log.node) || shown.size() < kSetupsMost) {
+      shown.insert(log.node);
+      say_line(log.text(), line);
+    } else {
+      ++setup_lines_not_shown_;
+    }
+  }
+
+  void say_line(const std::string& label, std::string_view line) { say(render::printable(fmt::format("[{}] {}", label, line))); }
 
   // A pipe gets one line every two seconds; a terminal has the live block.
   void progress_line(const v1::Progress& progress) {
@@ -190,7 +206,7 @@ class Follower {
     if (auto found = refresh(); !found) return lost(std::move(found.error()));
     erase_block();
     if (job_.has_progress()) on_progress(job_.progress());
-    cutter_.end_all([this](std::uint32_t attempt, std::uint32_t rank, std::string_view line) { on_line(attempt, rank, line); });
+    cutter_.end_all([this](const LogLabel& log, std::string_view line) { on_line(log, line); });
     read_series();
     std::FILE* to = terminal_ ? stderr : stdout;
     const render::Style& style = terminal_ ? context_.err : context_.out;
@@ -208,6 +224,10 @@ class Follower {
     if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
       fmt::print(to, "{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", job_.id(),
                  job_.attempt() > 1 ? " --attempt all" : "");
+    }
+    if (setup_lines_not_shown_ > 0) {
+      fmt::print(to, "{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n", setup_lines_not_shown_,
+                 setup_lines_not_shown_ == 1 ? "" : "s", job_.id(), job_.attempt() > 1 ? " --attempt all" : "");
     }
     const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) - render::wall_time(job_.submitted_at()) : Duration::zero();
     fmt::print(to, "{} {} after {}{}\n", job_.spec().name(), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
@@ -231,6 +251,8 @@ class Follower {
   LineCutter cutter_{kLineMost};
   Spokesman spokesman_;
   NewsQueue news_;
+  std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
+  std::uint64_t setup_lines_not_shown_ = 0;
   bool logs_ended_ = false;
   std::size_t drawn_ = 0;  // lines of the block on the terminal
   std::chrono::steady_clock::time_point last_progress_{};

@@ -4,6 +4,8 @@
 //   terminal: events and error lines scroll on stderr, a live block is redrawn below them
 //   pipe:     events, rank lines ("[rank 3] ...") and a progress line now and then on stdout; nothing is redrawn. Of the ranks' lines it gets the
 //             spokesman's (spokesman.h) and every rank's error lines; how many others there were stands at the end
+//
+// Of an attempt that fails in its setup both show what that said, on the first nodes where it failed: there are no ranks to tell of it.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/commands/lasting_streams.h"
+#include "client/commands/log_label.h"
 
 namespace muster::client {
 
@@ -38,6 +39,7 @@ void JobStreams::read_logs() {
   request.set_job(job_id_);
   request.set_all_attempts(true);
   request.set_follow(true);
+  request.add_companions(kFailedSetups);
   const auto status = client::read_logs(session_, calls_, request, OnLoss::Wait, [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });
   news_.push(LogsEnded{status.ok() ? Result<void>() : fail(to_error(session_, status))});
 }

@@ -1,5 +1,5 @@
-// The two streams of a followed job: events with samples, and the logs of all attempts. A thread each, over restarts of the controller, until the job has ended
-// or this is destroyed.
+// The two streams of a followed job: events with samples, and the logs of all attempts, with those of setups that failed. A thread each, over restarts of the
+// controller, until the job has ended or this is destroyed.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// muster logs: what the ranks wrote, from the controller's copy.
+// muster logs: what the ranks, and the processes beside them, wrote, from the controller's copy.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -11,6 +11,7 @@
 #include "client/commands/commands.h"
 #include "client/commands/lasting_streams.h"
 #include "client/commands/line_cutter.h"
+#include "client/commands/log_label.h"
 #include "client/commands/out.h"
 #include "client/render/style.h"
 #include "client/render/text.h"
@@ -19,10 +20,13 @@
 namespace muster::client {
 namespace {
 
+constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
 struct LogsOptions {
   std::string job;
   bool follow = false;
   std::vector<std::string> ranks;
+  std::vector<std::string> companions;
   std::string node;
   std::string attempt;
   std::string grep;
@@ -32,7 +36,7 @@ struct LogsOptions {
   bool raw = false;
 };
 
-// Prints whole lines, labelled where several ranks are shown.
+// Prints whole lines, labelled where several logs are shown.
 class Printer {
  public:
   // `grep`: null = every line.
@@ -49,28 +53,29 @@ class Printer {
         if (attempt_ != 0 && labels_) note(fmt::format("==== attempt {} ====", chunk.attempt()));
         attempt_ = chunk.attempt();
       }
-      const auto each = [&](std::string_view text) { line(chunk.rank(), text); };
+      const LogLabel log = label_of(chunk);
+      const auto each = [&](std::string_view text) { line(log, text); };
       if (!chunk.gap().empty()) {
-        cutter_.end(chunk.attempt(), chunk.rank(), each);
-        note(fmt::format("[rank {}] -- bytes missing before offset {}: {}", chunk.rank(), chunk.offset(), chunk.gap()));
+        cutter_.end(log, each);
+        note(fmt::format("[{}] -- bytes missing before offset {}: {}", log.text(), chunk.offset(), chunk.gap()));
       }
-      cutter_.add(chunk.attempt(), chunk.rank(), chunk.data(), each);
+      cutter_.add(log, chunk.data(), each);
     }
     flush_out();
   }
   void flush() {
-    cutter_.end_all([this](std::uint32_t, std::uint32_t rank, std::string_view text) { line(rank, text); });
+    cutter_.end_all([this](const LogLabel& log, std::string_view text) { line(log, text); });
   }
   [[nodiscard]] bool any() const { return any_; }
 
  private:
-  void note(const std::string& text) { fmt::print("{}\n", context_.out.paint(render::Tint::Warn, text)); }
-  void line(std::uint32_t rank, std::string_view text) {
+  void note(const std::string& text) { fmt::print("{}\n", context_.out.paint(render::Tint::Warn, render::printable(text))); }
+  void line(const LogLabel& log, std::string_view text) {
     if (grep_ && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *grep_)) return;
     // A terminal is protected from what a program may write; a pipe gets the bytes.
     const std::string shown = render::is_terminal(1) ? render::printable(text) : std::string(text);
     if (labels_)
-      fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[rank {}]", rank)), shown);
+      fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[{}]", render::printable(log.text()))), shown);
     else
       fmt::print("{}\n", shown);
   }
@@ -92,7 +97,21 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   const auto ranks = parse_ranks(options.ranks);
   if (!ranks) return fail(ranks.error());
   for (const auto rank : *ranks) request.add_ranks(rank);
-  if (options.raw && ranks->size() != 1) return fail(ErrorCode::InvalidArgument, "option --raw: wants one --rank: bytes of several would run into each other");
+  const bool all_ranks = ranks->empty() && !options.ranks.empty();
+  if (all_ranks && !options.companions.empty())
+    return fail(ErrorCode::InvalidArgument, "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
+  for (const std::string& name : options.companions) {
+    const bool sound = !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
+    if (!sound) return fail(ErrorCode::InvalidArgument, fmt::format("option --companion '{}': write setup, scheduler, or all", render::printable(name)));
+    request.add_companions(name == "all" ? kAllCompanions : name);
+  }
+  // Where no log was chosen, what a setup said that failed is the only answer there is.
+  if (options.ranks.empty() && options.companions.empty() && !options.raw) request.add_companions(kFailedSetups);
+  const bool one_rank = ranks->size() == 1 && options.companions.empty();
+  const bool one_companion = ranks->empty() && options.companions.size() == 1 && options.companions.front() != "all" && !options.node.empty();
+  if (options.raw && !one_rank && !one_companion) {
+    return fail(ErrorCode::InvalidArgument, "option --raw: wants one --rank, or one --companion and its --node: bytes of several would run into each other");
+  }
   if (!options.since.empty()) {
     const auto since = parse_since(options.since, system_clock().now().wall);
     if (!since) return fail(since.error());
@@ -147,7 +166,7 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
       if (!job) return fail(job.error());
       request->set_job(job->job().id());  // its name may be another job's later
     }
-    Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1);
+    Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1 || !options.companions.empty());
     const auto status = read_logs(session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
                                   [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
     printer.flush();
@@ -167,20 +186,28 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
   add_job_option(*command, options->job);
   command->add_flag("-f,--follow", options->follow, "go on with what comes, over restarts, until the job ends");
   add_ranks_option(*command, options->ranks, "only these: 0,8-15 (default: all)");
-  command->add_option("--node", options->node, "only this node's ranks")->type_name("NODE");
+  command
+      ->add_option("--companion", options->companions,
+                   "of what runs beside the ranks: setup (runtime.setup, on each node), scheduler (MindSpore's), or all; alone unless --rank is there, too")
+      ->delimiter(',')
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command->add_option("--node", options->node, "only what ran on this node")->type_name("NODE");
   command->add_option("--attempt", options->attempt, "this one, or all")->type_name("N");
   command->add_option("--since", options->since, "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")->type_name("TIME");
   add_number_option(*command, "-n,--tail", options->tail, "begin this many lines before the end")->type_name("LINES");
   command->add_option("--grep", options->grep, "only lines that match this regular expression")->type_name("RE");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
-  command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank");
+  command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank, or of one --companion and its --node");
   command->footer(
       "examples:     muster logs llama-7b -f --rank 0\n"
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
+      "              muster logs llama-7b --companion setup --node n07\n"
+      "Where an attempt failed in its setup, what that said on the node comes with the ranks' lines, as [n07 setup].\n"
       "--since goes by when lines reached the controller, which notes the time every ten seconds: a few lines from before may come along\n"
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw gives the bytes as they are.\n"
-      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, node or attempt");
+      "exit:         0 all was printed, or Ctrl-C  4 time is up  10 no such job, rank, companion, node or attempt");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return logs(chosen, *options); });
 }
 

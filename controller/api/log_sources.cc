@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
-#include <set>
-#include <string_view>
+
+#include "common/engine/engine.h"
 
 namespace muster::controller {
 namespace {
@@ -37,6 +38,19 @@ std::string names_text(const std::set<NodeName>& names) {
   return text;
 }
 
+std::string names_text(const std::set<std::string>& names) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (++shown > kShownMost) return text + fmt::format(" and {} more", names.size() - kShownMost);
+    // Anybody's word, which a terminal will show.
+    std::string plain = name.substr(0, 64);
+    std::ranges::replace_if(plain, [](char c) { return c < ' ' || c > '~'; }, '?');
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", plain);
+  }
+  return text;
+}
+
 std::string counted(std::string_view noun, std::size_t count, const std::string& which) { return fmt::format("{}{} {}", noun, count == 1 ? "" : "s", which); }
 std::string there_are(std::string_view noun, std::size_t count, const std::string& which) {
   return fmt::format("there {} {}", count == 1 ? "is" : "are", counted(noun, count, which));
@@ -46,6 +60,10 @@ std::string there_are(std::string_view noun, std::size_t count, const std::strin
 
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
   LogSources sources{.job = job.id, .name = job.spec.name(), .final = core::is_final(job.phase)};
+  for (const std::string_view feature : engine::features_needed(job.spec)) {
+    if (feature == engine::kCompanions) sources.beside.emplace("scheduler");
+    if (feature == engine::kSetup) sources.beside.emplace(kSetupLog);
+  }
   for (const core::AttemptRecord& attempt : job.attempts) {
     std::vector<LogSources::Part>& parts = sources.attempts[attempt.number];
     for (const core::NodePart& part : attempt.parts) {
@@ -54,10 +72,33 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
                        .first = part.placed.first_rank,
                        .count = part.placed.rank_count,
                        .there = core::is_connected(presence, part.placed.node),
-                       .collected = part.logs_collected});
+                       .collected = part.logs_collected,
+                       .start_failed = part.start_failed.has_value()});
     }
   }
   return sources;
+}
+
+LogChoice::LogChoice(const v1::ReadLogsRequest& request) : chosen_ranks(request.ranks().begin(), request.ranks().end()) {
+  for (const std::string& name : request.companions()) {
+    if (name == kAllCompanions) {
+      all_companions = true;
+    } else if (name == kFailedSetups) {
+      failed_setups = true;
+    } else {
+      companions.insert(name);
+    }
+  }
+  ranks = !chosen_ranks.empty() || !any_companions();
+}
+
+std::optional<std::string> missing_companions(const LogSources& sources, std::set<std::string> there, const LogChoice& choice) {
+  there.insert(sources.beside.begin(), sources.beside.end());
+  std::set<std::string> missing;
+  std::ranges::set_difference(choice.companions, there, std::inserter(missing, missing.end()));
+  if (missing.empty()) return std::nullopt;
+  return fmt::format("reading the logs of job '{}' ({}): it has no log of {}; beside its ranks' there {}", sources.name, sources.job.str(), names_text(missing),
+                     there.empty() ? "is none" : fmt::format("{} {}", there.size() == 1 ? "is that of" : "are those of", names_text(there)));
 }
 
 std::optional<std::string> missing_logs(const LogSources& sources, std::span<const AttemptNo> chosen, const v1::ReadLogsRequest& request) {

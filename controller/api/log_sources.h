@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -21,16 +23,34 @@ struct LogSources {
     std::uint32_t count = 0;
     bool there = false;      // its agent is connected: what is missing may still come,
     bool collected = false;  // unless all of it has come, or nothing ever can: the part never started
+    bool start_failed = false;
   };
   JobId job;
   std::string name;
   bool final = false;
+  std::set<std::string> beside;  // names of the logs beside the ranks' that its spec calls for
   std::map<AttemptNo, std::vector<Part>> attempts;
 };
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
 
+// What a request asks for. ReadLogsRequest.companions holds names, "*" for all that there are, and kFailedSetups: the setup's log of each node whose start
+// failed, beside what else is asked for. Names and "*" without ranks ask for these alone.
+inline constexpr std::string_view kSetupLog = "setup", kAllCompanions = "*", kFailedSetups = "setup:failed";
+struct LogChoice {
+  explicit LogChoice(const v1::ReadLogsRequest& request);
+  bool ranks = true;
+  std::set<std::uint32_t> chosen_ranks;  // empty: all
+  bool failed_setups = false;
+  bool all_companions = false;
+  std::set<std::string> companions;
+  [[nodiscard]] bool any_companions() const { return all_companions || !companions.empty(); }
+  [[nodiscard]] bool companion(const std::string& name) const { return all_companions || companions.contains(name); }
+};
+
 // What of `request` (attempt, node, ranks) is not in the `chosen` attempts of the job, and what there is instead, as one sentence. Nothing: all is there.
 // `chosen` is empty when the attempt that was asked for is not there.
 std::optional<std::string> missing_logs(const LogSources& sources, std::span<const AttemptNo> chosen, const v1::ReadLogsRequest& request);
+// The same of the chosen names; `there`: of which the store has logs.
+std::optional<std::string> missing_companions(const LogSources& sources, std::set<std::string> there, const LogChoice& choice);
 
 }  // namespace muster::controller

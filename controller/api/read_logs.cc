@@ -34,7 +34,7 @@ void LogFollowers::wake() {
     // A stream may remove itself while it is told.
     std::vector<std::shared_ptr<LogStream>> streams;
     for (auto [at, end] = streams_.equal_range(key.job); at != end; ++at) streams.push_back(at->second->shared_from_this());
-    for (const auto& stream : streams) stream->on_log(key.attempt, key.rank);
+    for (const auto& stream : streams) stream->on_log(key);
   }
 }
 
@@ -96,7 +96,8 @@ void LogStream::on_presence(const core::Presence& presence) {
     if (seen.connection.value != 0) connected.insert(name);
   }
   post("logs-presence", [connected = std::move(connected)](LogStream& self) {
-    for (auto& [key, cursor] : self.cursors_) cursor.there = connected.contains(cursor.node);
+    for (auto& [log, cursor] : self.cursors_) cursor.part.there = connected.contains(cursor.node);
+    for (auto& [part, seen] : self.parts_) seen.there = connected.contains(part.second);
     self.pump();
   });
 }
@@ -126,12 +127,48 @@ bool LogStream::refuse_missing(const LogSources& sources) {
   return missing.has_value();
 }
 
+// Looks into the store once, when followers are told of what begins later.
+bool LogStream::find_companions(const LogSources& sources) {
+  if (!choice_.any_companions()) return false;
+  std::set<std::string> there;
+  std::vector<logs::LogKey> found;
+  for (logs::LogKey& log : edge_.logs.list(job_)) {
+    if (log.companion.empty() || !wanted(log.attempt)) continue;
+    there.insert(log.companion);
+    found.push_back(std::move(log));
+  }
+  if (const auto missing = missing_companions(sources, std::move(there), choice_)) {
+    finish({grpc::StatusCode::NOT_FOUND, *missing});
+    return true;
+  }
+  for (const logs::LogKey& log : found) add_companion(log, true);
+  return false;
+}
+
+void LogStream::add_companion(const logs::LogKey& log, bool was_there) {
+  if (!choice_.companion(log.companion)) return;
+  const auto part = parts_.find({log.attempt, log.node});
+  if (part != parts_.end()) add(log, log.node, part->second, was_there);
+}
+
+// Offset, tail and since are about what was there when the reader came; what begins later is read from its beginning.
+void LogStream::add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there) {
+  auto [entry, fresh] = cursors_.try_emplace(log);
+  entry->second.part = part;
+  if (!fresh) return;
+  entry->second.node = node;
+  entry->second.offset = was_there ? request_.offset() : 0;
+  entry->second.begun = !was_there || (request_.tail_lines() == 0 && !request_.has_since());
+  ready_.insert(log);
+}
+
 void LogStream::sources(LogSources sources) {
   if (finished_) return;
   job_ = sources.job;
   if (!opened_ && !sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
   if (refuse_missing(sources)) return;
-  if (!std::exchange(opened_, true) && request_.follow()) {
+  const bool opening = !std::exchange(opened_, true);
+  if (opening && request_.follow()) {
     registered_ = true;
     {
       const std::lock_guard lock(followers_.mutex_);
@@ -140,50 +177,49 @@ void LogStream::sources(LogSources sources) {
     followers_.add(job_, this);
   }
   final_ = final_ || sources.final;
-  const std::set<std::uint32_t> ranks(request_.ranks().begin(), request_.ranks().end());
   for (const auto& [attempt, parts] : sources.attempts) {
     if (!wanted(attempt)) continue;
     for (const LogSources::Part& part : parts) {
-      if (!request_.node().empty() && request_.node() != part.node.str()) continue;
-      for (std::uint32_t i = 0; i < part.count; ++i) {
+      if (!wanted(part.node)) continue;
+      const PartSeen seen{.there = part.there, .collected = part.collected};
+      if (choice_.any_companions()) parts_[{attempt, part.node}] = seen;
+      if (choice_.failed_setups && part.start_failed && sources.beside.contains(std::string(kSetupLog))) {
+        add({job_, attempt, RankNo(0), std::string(kSetupLog), part.node}, part.node, seen, opening);
+      }
+      for (std::uint32_t i = 0; choice_.ranks && i < part.count; ++i) {
         const RankNo rank(part.first.value + i);
-        if (!ranks.empty() && !ranks.contains(rank.value)) continue;
-        auto [entry, fresh] = cursors_.try_emplace({attempt, rank});
-        entry->second.there = part.there;
-        entry->second.collected = part.collected;
-        if (!fresh) continue;
-        entry->second.node = part.node;
-        // Offset, tail and since are about what was there when the reader came; what begins later is read from its beginning.
-        const bool first = attempt <= first_attempt_;
-        entry->second.offset = first ? request_.offset() : 0;
-        entry->second.begun = !first || (request_.tail_lines() == 0 && !request_.has_since());
-        ready_.insert(entry->first);
+        if (choice_.chosen_ranks.empty() || choice_.chosen_ranks.contains(rank.value)) add({job_, attempt, rank}, part.node, seen, attempt <= first_attempt_);
       }
     }
+  }
+  if (opening && find_companions(sources)) return;
+  for (auto& [log, cursor] : cursors_) {
+    if (const auto part = parts_.find({log.attempt, log.node}); part != parts_.end()) cursor.part = part->second;
   }
   pump();
 }
 
-void LogStream::on_log(AttemptNo attempt, RankNo rank) {
-  const Key key(attempt, rank);
-  if (!cursors_.contains(key)) return;
-  ready_.insert(key);
+void LogStream::on_log(const logs::LogKey& log) {
+  if (!log.companion.empty() && opened_ && wanted(log.attempt)) add_companion(log, false);
+  if (!cursors_.contains(log)) return;
+  ready_.insert(log);
   pump();
 }
 
 void LogStream::pump() {
   if (writing_ || finished_ || !opened_) return;
   while (!ready_.empty()) {
-    // The oldest attempt first; within it each rank in its turn.
-    const AttemptNo attempt = ready_.begin()->first;
+    // The oldest attempt first; within it each log in its turn.
+    const AttemptNo attempt = ready_.begin()->attempt;
     auto next = ready_.upper_bound(last_);
-    if (last_.first != attempt || next == ready_.end() || next->first != attempt) next = ready_.begin();
-    const Key key = *next;
-    if (write_some(key, cursors_.at(key))) return;
+    if (last_.attempt != attempt || next == ready_.end() || next->attempt != attempt) next = ready_.begin();
+    const logs::LogKey log = *next;
+    if (write_some(log, cursors_.at(log))) return;
     if (finished_) return;
-    ready_.erase(key);
+    ready_.erase(log);
   }
-  const bool all_in = std::ranges::all_of(cursors_, [](const auto& entry) { return entry.second.complete || entry.second.collected || !entry.second.there; });
+  const bool all_in = std::ranges::all_of(cursors_, [](const auto& entry) { return entry.second.complete || entry.second.part.over(); }) &&
+                      std::ranges::all_of(parts_, [](const auto& entry) { return entry.second.over(); });
   if (!request_.follow() || (final_ && all_in)) finish(grpc::Status::OK);
 }
 
@@ -202,8 +238,7 @@ bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
   return true;
 }
 
-bool LogStream::write_some(const Key& key, Cursor& cursor) {
-  const logs::LogKey log{.job = job_, .attempt = key.first, .rank = key.second};
+bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   if (!cursor.begun && !begin_at(log, cursor)) return false;
   // Asked before the read: complete then means that the read sees the end.
   const auto state = edge_.logs.state(log);
@@ -215,8 +250,9 @@ bool LogStream::write_some(const Key& key, Cursor& cursor) {
     return false;
   }
   outgoing_.Clear();
-  outgoing_.set_attempt(key.first.value);
-  outgoing_.set_rank(key.second.value);
+  outgoing_.set_attempt(log.attempt.value);
+  outgoing_.set_rank(log.rank.value);
+  outgoing_.set_companion(log.companion);
   outgoing_.set_node(cursor.node.str());
   outgoing_.set_offset(chunk->offset);
   if (chunk->gap_before) {
@@ -226,7 +262,7 @@ bool LogStream::write_some(const Key& key, Cursor& cursor) {
   }
   cursor.offset = chunk->offset + chunk->data.size();
   *outgoing_.mutable_data() = std::move(chunk->data);
-  last_ = key;
+  last_ = log;
   writing_ = true;
   StartWrite(&outgoing_);
   return true;

@@ -1,5 +1,6 @@
-// A client's ReadLogs stream: bytes of the chosen ranks' logs from the controller's own copy, attempt by attempt, gaps told. Following goes on over attempts
-// and ends when the job is final and each chosen log is complete, or its part is collected, or its node is not there to send the rest.
+// A client's ReadLogs stream: bytes of the chosen ranks' logs, and of those beside them, from the controller's own copy, attempt by attempt, gaps told.
+// Following goes on over attempts and ends when the job is final and each chosen log is complete, or its part is collected, or its node is not there to send
+// the rest. Which logs there are beside the ranks' the store tells: of those that are asked for, every part is waited for that may still begin one.
 //
 // All of a stream's state lives on the work loop: gRPC's callbacks and the shell post to it. One write outstanding; what is not read yet stays in the
 // store, so a slow reader costs no memory.
@@ -59,29 +60,36 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   void on_reading(const JobId&, const core::Presence&) override {}
   void on_presence(const core::Presence& presence) override;
 
-  void on_log(AttemptNo attempt, RankNo rank);  // work loop: more of it is in the store
+  void on_log(const logs::LogKey& log);  // work loop: more of it is in the store
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  using Key = std::pair<AttemptNo, RankNo>;
+  struct PartSeen {
+    bool there = true;
+    bool collected = false;  // nothing comes any more, whoever is connected
+    [[nodiscard]] bool over() const { return collected || !there; }
+  };
   struct Cursor {
     NodeName node;
     std::uint64_t offset = 0;
     bool begun = false;  // tail_lines and since looked up
     bool complete = false;
-    bool there = true;
-    bool collected = false;  // nothing comes any more, whoever is connected
+    PartSeen part;
   };
   void open(const View& view);
   void sources(LogSources sources);  // work loop, as everything below
   void pump();
-  bool refuse_missing(const LogSources& sources);  // true: finished, the job does not have what was asked for
+  bool refuse_missing(const LogSources& sources);   // true: finished, the job does not have what was asked for
+  bool find_companions(const LogSources& sources);  // the same of the logs beside the ranks'; those that are there get cursors
+  void add_companion(const logs::LogKey& log, bool was_there);
+  void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there);
   bool begin_at(const logs::LogKey& log, Cursor& cursor);
-  bool write_some(const Key& key, Cursor& cursor);  // false: nothing there now
+  bool write_some(const logs::LogKey& log, Cursor& cursor);  // false: nothing there now
   [[nodiscard]] bool wanted(AttemptNo attempt) const;
+  [[nodiscard]] bool wanted(const NodeName& node) const { return request_.node().empty() || request_.node() == node.str(); }
   void finish(grpc::Status status);
   template <class Work>
   void post(const char* name, Work work);
@@ -89,6 +97,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   Edge& edge_;
   LogFollowers& followers_;
   const v1::ReadLogsRequest request_;
+  const LogChoice choice_{request_};
   std::shared_ptr<LogStream> self_;
   std::atomic<bool> cancelled_ = false;
 
@@ -96,9 +105,10 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
   JobId job_;
   bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false, finished_ = false;
   AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
-  std::map<Key, Cursor> cursors_;
-  std::set<Key> ready_;  // may have bytes to read
-  Key last_{};           // written last: the next of the same attempt comes first
+  std::map<logs::LogKey, Cursor> cursors_;
+  std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_;  // that may have logs beside the ranks'; kept where these are asked for
+  std::set<logs::LogKey> ready_;                              // may have bytes to read
+  logs::LogKey last_{};                                       // written last: the next of the same attempt comes first
   v1::ReadLogsResponse outgoing_;
 };
 

@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
 constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);  // the ranks of a node end together
+constexpr std::size_t kCompanionNameMost = 64;                                  // longer is no agent of ours, and an answer has it as well
+constexpr std::size_t kCompanionsOpenMost = 16;                                 // of one run on one stream; no engine has more than two
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
@@ -28,8 +30,17 @@ bool sound(const std::string& job) {
 }
 
 template <class Message>
-logs::LogKey key_of(const Message& message) {
-  return {JobId(message.job_id()), AttemptNo(message.attempt()), RankNo(message.rank())};
+logs::LogKey key_of(const Message& message, const LogStream& stream) {
+  const JobId job(message.job_id());
+  const AttemptNo attempt(message.attempt());
+  if (message.companion().empty()) return {job, attempt, RankNo(message.rank())};
+  return {job, attempt, RankNo(0), message.companion(), stream.node};
+}
+
+bool sound(const logs::LogKey& key) { return sound(key.job.str()) && (key.companion.empty() || logs::is_companion(key.companion, key.node.str())); }
+
+std::string name_of(const logs::LogKey& key) {
+  return key.companion.empty() ? fmt::format("rank {}", key.rank.value) : fmt::format("'{}' on node '{}'", key.companion, key.node.str());
 }
 
 v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
@@ -37,6 +48,7 @@ v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
   have.set_job_id(key.job.str());
   have.set_attempt(key.attempt.value);
   have.set_rank(key.rank.value);
+  have.set_companion(key.companion);
   have.set_offset(state.end);
   have.set_complete(state.durable);
   have.set_synced(state.synced);
@@ -78,6 +90,7 @@ class Receiver final : public LogReceiver {
   Result<void> not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers);
   void tell_synced(const logs::LogKey& key, const logs::LogState& state);
   void tell_set_back(const logs::LogKey& key);
+  void tell_complete(const logs::LogKey& key) const;
   void tell_trouble(const Error* error);
   void tell_sync_trouble(const std::optional<Error>& error);
 
@@ -242,16 +255,18 @@ bool Receiver::serve(const StreamPtr& stream) {
 Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsRequest& request, Answers& answers) {
   if (request.has_hello()) {
     stream->greeted = true;
+    stream->node = NodeName(request.hello().node());
     return {};
   }
   if (!stream->greeted) return fail(ErrorCode::InvalidArgument, "a log stream begins with LogHello");
   if (request.has_open()) {
     if (!sound(request.open().job_id())) return fail(ErrorCode::InvalidArgument, fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
-    return open(stream, key_of(request.open()), answers);
+    if (request.open().companion().size() > kCompanionNameMost) return fail(ErrorCode::InvalidArgument, "opening a log: the name of its process is too long");
+    return open(stream, key_of(request.open(), *stream), answers);
   }
   if (request.has_chunk()) {
     const v1::LogChunk& chunk = request.chunk();
-    const logs::LogKey key = key_of(chunk);
+    const logs::LogKey key = key_of(chunk, *stream);
     if (!stream->is_open(key)) return not_open(stream, key, "bytes of a log that was not opened", answers);
     std::optional<logs::Gap> gap;
     if (chunk.has_gap()) {
@@ -261,7 +276,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
     return answer(stream, key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);
   }
   if (request.has_end()) {
-    const logs::LogKey key = key_of(request.end());
+    const logs::LogKey key = key_of(request.end(), *stream);
     if (!stream->is_open(key)) return not_open(stream, key, "the end of a log that was not opened", answers);
     return answer(stream, key, store_.finish(key, request.end().size()), answers);
   }
@@ -269,7 +284,8 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
 }
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
-  if (hooks_.known && !hooks_.known(key.job, key.attempt)) {
+  const bool wanted = sound(key) && (key.companion.empty() || stream->companions_open(key) < kCompanionsOpenMost);
+  if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt))) {
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
     answers[key] = std::move(have);
@@ -284,7 +300,7 @@ Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, An
 }
 
 Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what, Answers& answers) {
-  if (sound(key.job.str())) {
+  if (sound(key)) {
     auto state = store_.state(key);
     if (!state || state->durable) return answer(stream, key, std::move(state), answers);
   }
@@ -301,7 +317,7 @@ Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key, 
     const std::scoped_lock lock(mutex_);
     openers_.erase(key);
   }
-  if (hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
+  tell_complete(key);
   return {};
 }
 
@@ -336,9 +352,12 @@ void Receiver::tell_set_back(const logs::LogKey& key) {
     }
   }
   if (!stream) return;
-  stream->end(
-      {grpc::StatusCode::ABORTED, fmt::format("taking in the log of rank {} of job '{}': the controller's disk did not take all of it; it is wanted again",
-                                              key.rank.value, key.job.str())});
+  stream->end({grpc::StatusCode::ABORTED, fmt::format("taking in the log of {} of job '{}': the controller's disk did not take all of it; it is wanted again",
+                                                      name_of(key), key.job.str())});
+}
+
+void Receiver::tell_complete(const logs::LogKey& key) const {
+  if (hooks_.on_complete && key.companion.empty()) hooks_.on_complete(key.job, key.attempt, key.rank);
 }
 
 void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state) {
@@ -352,7 +371,7 @@ void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state)
   }
   if (stream && state.durable) stream->close(key);
   if (stream) stream->answer(key, have_of(key, state));
-  if (state.durable && hooks_.on_complete) hooks_.on_complete(key.job, key.attempt, key.rank);
+  if (state.durable) tell_complete(key);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Receives ranks' log bytes from agents (AgentService.PushLogs) into the LogStore. Owns one thread that writes, one that syncs; the streams' reactors only hand
-// over. The shell's strand is never involved, logs never hold up the journal.
+// Receives log bytes from agents (AgentService.PushLogs), of ranks and of processes beside them, into the LogStore. Owns one thread that writes, one that
+// syncs; the streams' reactors only hand over. The shell's strand is never involved, logs never hold up the journal.
 //
 // Order on a stream: LogHello; then for each log LogOpen -> LogHave; then chunks from there, LogEnd. A LogHave follows each stretch of writing, one a log. An
 // append that fails (disk full) stops this one stream's reading, so that the agent waits, and is tried again each second; one that can never succeed (a hole)
@@ -7,6 +7,9 @@
 //
 // A log is complete, for the agent and for on_complete, when it is durable: then the run directory with the only other copy may go. LogEnd hurries the sync
 // that this takes. Such a log is closed on its stream; memory is held for those that are not durable yet.
+//
+// A log beside the ranks' is that of the node which LogHello named. One whose name cannot be a file's, or of a run that has too many of them open, is answered
+// `unknown`: its agent leaves it, and the rest of the stream goes on.
 // The hooks are called on the writing or the syncing thread and must be quick; they post what takes long.
 #pragma once
 
@@ -24,7 +27,7 @@ namespace muster::links {
 
 struct LogReceiveHooks {
   std::function<bool(const JobId&, AttemptNo)> known;                // empty: all are
-  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;  // its whole log is durable; may come more than once
+  std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;  // its whole log is durable; may come more than once; of ranks alone
   std::function<void(const std::string&)> on_trouble;                // one line for the log; said once a cause, and when it is over
 };
 

@@ -1,6 +1,7 @@
 #include "controller/links/log_stream.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace muster::links {
@@ -74,6 +75,14 @@ void LogStream::close(const logs::LogKey& key) {
 bool LogStream::is_open(const logs::LogKey& key) {
   const std::scoped_lock lock(mutex_);
   return open_.contains(key);
+}
+
+std::size_t LogStream::companions_open(const logs::LogKey& key) {
+  const std::scoped_lock lock(mutex_);
+  // Rank 0's own log is the first of them all, rank 1's behind them.
+  const auto first = open_.upper_bound({key.job, key.attempt, RankNo(0)});
+  const auto last = open_.lower_bound({key.job, key.attempt, RankNo(1)});
+  return static_cast<std::size_t>(std::distance(first, last)) - (open_.contains(key) ? 1 : 0);
 }
 
 void LogStream::write_locked() {

@@ -38,6 +38,7 @@ class LogStream final : public LogReceiver::Reactor {
   // All that was taken has been dealt with: read on.
   void read_on();
   bool greeted = false;  // that thread's own
+  NodeName node;         // that thread's own; as LogHello named it
 
   // --- any thread --------------------------------------------------------------------------------------------------------------------
   // Answers of one log are merged: of two threads' words the one that came first may be sent last.
@@ -46,6 +47,8 @@ class LogStream final : public LogReceiver::Reactor {
   void open(const logs::LogKey& key);
   void close(const logs::LogKey& key);
   [[nodiscard]] bool is_open(const logs::LogKey& key);
+  // Logs beside the ranks' of that log's run that are open, itself not counted.
+  [[nodiscard]] std::size_t companions_open(const logs::LogKey& key);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

@@ -36,7 +36,7 @@ bool looks_like_a_job(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name != "series" && !digits(name)) return false;
+    if (name != "series" && name != kSeriesNew && !digits(name)) return false;
     any = true;
   }
   return any && !error;
@@ -87,11 +87,16 @@ WallTime FileLogStore::written_at(const JobId& job) {
 // --- finished and removed jobs ---------------------------------------------------------------------------------------------------------
 
 void FileLogStore::mark_finished(const JobId& job) {
-  const std::scoped_lock lock(mutex_);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (finished_.emplace(job, marked_).second) {
+      evictable_.emplace(marked_++, job);
+      let_go_synced(job);
+    }
+  }
+  // Behind the mark: points that come now find it, and keep no file open.
+  const std::scoped_lock lock(series_mutex_);
   series_.erase(job);
-  if (!finished_.emplace(job, marked_).second) return;
-  evictable_.emplace(marked_++, job);
-  let_go_synced(job);
 }
 
 void FileLogStore::let_go_synced(const JobId& job) {
@@ -104,7 +109,7 @@ Result<void> FileLogStore::remove(const JobId& job) {
   const std::string doing = fmt::format("removing the logs of job '{}'", job.str());
   fs::path aside;
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(series_mutex_, mutex_);
     for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)}); at != logs_.end() && at->first.job == job; at = let_go(at)) dirty_.erase(at->first);
     series_.erase(job);
     if (const auto marked = finished_.find(job); marked != finished_.end()) {

@@ -18,20 +18,35 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kOpenMost = 256;  // logs with open descriptors
 
-template <class Int>
-std::optional<Int> number(std::string_view text) {
-  Int value{};
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-std::optional<RankNo> rank_of(const std::string& name) {
-  if (!name.starts_with("rank-") || !name.ends_with(".log")) return std::nullopt;
-  const auto rank = number<std::uint32_t>(std::string_view(name).substr(5, name.size() - 9));
-  return rank ? std::optional(RankNo(*rank)) : std::nullopt;
-}
+bool is_name_character(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
 
 }  // namespace
+
+bool is_companion(std::string_view name, std::string_view node) {
+  if (name.empty() || name.size() > 64 || node.empty() || node.size() > 63 || node.front() == '.') return false;
+  return std::ranges::all_of(name, is_name_character) && std::ranges::all_of(node, [](char c) { return is_name_character(c) || c == '.'; });
+}
+
+std::string file_stem(const LogKey& key) {
+  return key.companion.empty() ? fmt::format("rank-{}", key.rank.value) : fmt::format("{}@{}", key.companion, key.node.str());
+}
+
+std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt, std::string_view stem) {
+  if (const std::size_t at = stem.find('@'); at != std::string_view::npos) {
+    const std::string_view name = stem.substr(0, at), node = stem.substr(at + 1);
+    if (!is_companion(name, node)) return std::nullopt;
+    return LogKey{job, attempt, RankNo(0), std::string(name), NodeName(std::string(node))};
+  }
+  if (!stem.starts_with("rank-")) return std::nullopt;
+  const auto rank = number(stem.substr(5));
+  return rank ? std::optional(LogKey{job, attempt, RankNo(*rank)}) : std::nullopt;
+}
 
 Result<FileLogStore::Held*> FileLogStore::get(const LogKey& key) {
   auto found = logs_.find(key);
@@ -171,11 +186,12 @@ std::vector<LogKey> FileLogStore::list_locked(const JobId& job) const {
   std::vector<LogKey> keys;
   std::error_code error;
   for (fs::directory_iterator attempts(job_dir(job), error), end; !error && attempts != end; attempts.increment(error)) {
-    const auto attempt = number<std::uint32_t>(attempts->path().filename().string());
+    const auto attempt = number(attempts->path().filename().string());
     if (!attempt) continue;
     std::error_code inner;
     for (fs::directory_iterator files(attempts->path(), inner); !inner && files != end; files.increment(inner)) {
-      if (const auto rank = rank_of(files->path().filename().string())) keys.push_back({job, AttemptNo(*attempt), *rank});
+      if (files->path().extension() != ".log") continue;
+      if (auto key = key_of_stem(job, AttemptNo(*attempt), files->path().stem().string())) keys.push_back(std::move(*key));
     }
   }
   std::ranges::sort(keys);
@@ -192,23 +208,29 @@ void FileLogStore::on_change(std::function<void(const LogKey&)> callback) {
   callback_ = std::make_shared<const std::function<void(const LogKey&)>>(std::move(callback));
 }
 
+// Under a mutex of its own: opening and thinning read the whole file, and nobody's append waits for that.
 Result<void> FileLogStore::add_points(const JobId& job, const std::vector<SeriesPoint>& points) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(series_mutex_);
   if (const auto found = series_.find(job); found != series_.end()) return found->second.add(points);
   if (auto done = io::make_dirs(job_dir(job), 0700); !done) return done;
   auto file = SeriesFile::open(job_dir(job) / "series");
   if (!file) return fail(std::move(file.error()));
   // The last pulses come when the job has ended: nobody would ever close what was kept open for them.
-  if (finished_.contains(job)) return file->add(points);
+  const bool finished = [&] {
+    const std::scoped_lock logs(mutex_);
+    return finished_.contains(job);
+  }();
+  if (finished) return file->add(points);
   return series_.emplace(job, std::move(*file)).first->second.add(points);
 }
 
 Result<std::vector<SeriesPoint>> FileLogStore::series(const JobId& job) {
-  const std::scoped_lock lock(mutex_);
-  if (const auto found = series_.find(job); found != series_.end()) return found->second.read();
-  auto file = SeriesFile::open(job_dir(job) / "series");
-  if (!file) return fail(std::move(file.error()));
-  return file->read();
+  auto reading = [&] {
+    const std::scoped_lock lock(series_mutex_);
+    return SeriesFile::Reading::of(job_dir(job) / "series");
+  }();
+  if (!reading) return fail(std::move(reading.error()));
+  return reading->points(kSeriesPointsMost);
 }
 
 // The names of the store's folder and of the one that it is in. A folder that this user may not read cannot be synced by it.

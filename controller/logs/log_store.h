@@ -1,10 +1,11 @@
-// The controller's own copy of every rank's log, on its own disk with a quota, and the series file a job. Idempotent by logical offset: a chunk that
-// is already there is ignored, a chunk that would leave a hole is refused unless it carries a gap record. Thread-safe (one mutex; calls do
+// The controller's own copy of every log, of ranks and of processes beside them, on its own disk with a quota, and the series file a job. Idempotent by logical
+// offset: a chunk that is already there is ignored, a chunk that would leave a hole is refused unless it carries a gap record. Thread-safe (one mutex; calls do
 // file I/O and belong on a thread that may block, not on the shell's strand).
 //
 //   <root>/<job>/<attempt>/rank-<N>.log     bytes, in logical order, gaps left out; a hole where the quota took them
 //   <root>/<job>/<attempt>/rank-<N>.index   frames: gaps, sparse time index, end mark, eviction (proto/muster/logs/v1)
-//   <root>/<job>/series                     frames: (time, attempt, step, loss)
+//   <root>/<job>/<attempt>/<NAME>@<node>.log, .index   the same of a process beside the ranks: setup@n07.log
+//   <root>/<job>/series                     frames: (time, attempt, step, loss); series.new beside it: one being thinned (series_file.h)
 //   <root>/.removed-<...>                   a job on its way out; the next open() takes what a kill has left of it
 //
 // Killed at any byte, it opens to a state that it had: a gap is written before the bytes behind it, an eviction before the hole, and the end mark only when
@@ -37,8 +38,15 @@ struct LogKey {
   JobId job;
   AttemptNo attempt;
   RankNo rank;
+  std::string companion{};  // not empty: of this process beside the ranks, on `node`; rank is 0 then
+  NodeName node{};          // of a companion alone: each node may have one of that name
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
 };
+// The name becomes a file's: at most 64 of a-z, A-Z, 0-9, '-' and '_'; the node's at most 63, and '.', too, though not as the first.
+[[nodiscard]] bool is_companion(std::string_view name, std::string_view node);
+// "rank-3", "setup@n07"; and back. Nothing: no log of ours has this name.
+[[nodiscard]] std::string file_stem(const LogKey& key);
+[[nodiscard]] std::optional<LogKey> key_of_stem(const JobId& job, AttemptNo attempt, std::string_view stem);
 struct Gap {
   std::uint64_t from = 0, to = 0;  // logical
   std::string reason;
@@ -95,6 +103,7 @@ class LogStore {
   virtual void on_change(std::function<void(const LogKey&)> callback) = 0;
 
   virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;  // unsynced; steps at or below an attempt's last are dropped
+  // At most kSeriesPointsMost (series_file.h), spread evenly over all that there are, the first and the last among them. Holds up no other call.
   virtual Result<std::vector<SeriesPoint>> series(const JobId& job) = 0;
   virtual std::vector<JobId> jobs() = 0;              // that have something here
   virtual WallTime written_at(const JobId& job) = 0;  // last, or evicted; nothing here: zero

@@ -1,4 +1,4 @@
-// RankLog: one rank's log in the controller's store: a file of bytes and its index. Blocking; its owner (LogStore) locks.
+// RankLog: one log in the controller's store, of a rank or a process beside the ranks: a file of bytes and its index. Blocking; its owner (LogStore) locks.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 
 #include "agent/link/log_push.h"
 #include "agent/watch/watch.h"
+#include "common/rundir/layout.h"
 #include "controller/links/log_receive.h"
 #include "muster/v1/agent_service.grpc.pb.h"
 #include "tests/unit/agent_watch/temp_dir.h"
@@ -69,7 +70,8 @@ class TestStore final : public logs::LogStore {
 
 class Shipping {
  public:
-  explicit Shipping(std::uint32_t ranks) : run_(JobId("job"), AttemptNo(1)) {
+  explicit Shipping(std::uint32_t ranks, std::vector<std::string> companions = {}, std::string node = "n1")
+      : run_(JobId("job"), AttemptNo(1)), companions_(std::move(companions)), node_(std::move(node)) {
     for (std::uint32_t rank = 0; rank < ranks; ++rank) ranks_.push_back(rank);
     std::filesystem::create_directories(run_dir() / "logs");
   }
@@ -80,7 +82,9 @@ class Shipping {
 
   [[nodiscard]] std::filesystem::path run_dir() const { return dir_.path() / "job.1"; }
   [[nodiscard]] std::filesystem::path log(std::uint32_t rank) const { return run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"); }
+  [[nodiscard]] std::filesystem::path beside(const std::string& companion) const { return rundir::RunLayout(run_dir()).log_beside(companion); }
   [[nodiscard]] logs::LogKey key(std::uint32_t rank) const { return {run_.first, run_.second, RankNo(rank)}; }
+  [[nodiscard]] logs::LogKey key(const std::string& companion) const { return {run_.first, run_.second, RankNo(0), companion, NodeName(node_)}; }
   [[nodiscard]] const agent::RunKey& run() const { return run_; }
 
   void start_controller() {
@@ -126,7 +130,7 @@ class Shipping {
     watch_ = std::move(*watch);
     v1::Watching watching;
     watching.set_grammar("megatron");
-    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_).has_value());
+    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, companions_).has_value());
     push_ = agent::LogPush::start({.chunk = chunk_},
                                   {.channel =
                                        [this] {
@@ -134,7 +138,13 @@ class Shipping {
                                          arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
                                          return grpc::CreateCustomChannel("unix:" + socket().string(), grpc::InsecureChannelCredentials(), arguments);
                                        },
-                                   .hello = [] { return std::optional<v1::LogHello>(v1::LogHello()); },
+                                   .takes_companions = [this] { return takes_companions_.load(); },
+                                   .hello =
+                                       [this] {
+                                         v1::LogHello hello;
+                                         hello.set_node(node_);
+                                         return std::optional(hello);
+                                       },
                                    .on_complete = [this](const agent::RunKey&) { wake(); }},
                                   *watch_);
   }
@@ -165,10 +175,11 @@ class Shipping {
     changed_.notify_all();
   }
   // The controller's bytes, gaps left out; how many gaps there were.
-  std::string kept(std::uint32_t rank, int* gaps = nullptr) {
+  std::string kept(std::uint32_t rank, int* gaps = nullptr) { return kept(key(rank), gaps); }
+  std::string kept(const logs::LogKey& log, int* gaps = nullptr) {
     std::string text;
     for (std::uint64_t at = 0;;) {
-      auto chunk = store_->read(key(rank), at, 1 << 20);
+      auto chunk = store_->read(log, at, 1 << 20);
       if (!chunk || (chunk->data.empty() && !chunk->gap_before)) return text;
       if (chunk->gap_before && gaps) ++*gaps;
       text += chunk->data;
@@ -176,7 +187,7 @@ class Shipping {
     }
   }
 
-  std::atomic<bool> known_ = true;
+  std::atomic<bool> known_ = true, takes_companions_ = true;
   std::size_t chunk_ = 256 << 10;
   std::unique_ptr<TestStore> store_;
   std::unique_ptr<links::LogReceiver> receiver_;
@@ -185,10 +196,12 @@ class Shipping {
   std::mutex mutex_;
   std::vector<std::string> troubles_;
   const TempDir dir_;
+  [[nodiscard]] std::filesystem::path socket() const { return dir_.path() / "s"; }
 
  private:
-  [[nodiscard]] std::filesystem::path socket() const { return dir_.path() / "s"; }
   const agent::RunKey run_;
+  const std::vector<std::string> companions_;
+  const std::string node_;
   std::vector<std::uint32_t> ranks_;
   std::condition_variable changed_;
   std::set<std::uint32_t> complete_;

@@ -1,0 +1,33 @@
+// Whose log a line or a chunk is of: a rank's, or that of a process beside the ranks ("setup", "scheduler") on one node. Values.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "muster/v1/job_service.pb.h"
+
+namespace muster::client {
+
+// ReadLogsRequest.companions: all that there are; the setup's of nodes whose start failed, beside what else is asked for (controller/api/log_sources.h).
+inline constexpr const char* kAllCompanions = "*";
+inline constexpr const char* kFailedSetups = "setup:failed";
+
+struct LogLabel {
+  std::uint32_t attempt = 0, rank = 0;
+  std::string companion{};  // not empty: rank says nothing
+  std::string node{};       // of a companion
+  friend auto operator<=>(const LogLabel&, const LogLabel&) = default;
+
+  // As it stands in brackets before a line: "rank 3", "node1 setup".
+  [[nodiscard]] std::string text() const { return companion.empty() ? fmt::format("rank {}", rank) : fmt::format("{} {}", node, companion); }
+};
+
+inline LogLabel label_of(const v1::ReadLogsResponse& chunk) {
+  if (chunk.companion().empty()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
+  return {.attempt = chunk.attempt(), .rank = 0, .companion = chunk.companion(), .node = chunk.node()};
+}
+
+}  // namespace muster::client

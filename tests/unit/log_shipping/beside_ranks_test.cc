@@ -1,0 +1,187 @@
+// The logs of processes beside the ranks, from a node's files to the controller's.
+#include <random>
+
+#include "tests/unit/log_shipping/shipping.h"
+
+namespace muster::test {
+namespace {
+
+// Training was over, the run directory gone, and with it what the setup and the scheduler had said.
+TEST(BesideRanks, TheyArriveUnderTheirNodesName) {
+  Shipping both(2, {"setup", "scheduler"});
+  both.start_controller();
+  both.start_agent();
+  Appender(both.beside("setup")).write("CANN 8.0\n");
+  Appender(both.log(0)).write("step 1\n");
+  ASSERT_TRUE(both.eventually([&] { return both.kept(both.key("setup")) == "CANN 8.0\n"; }));
+  Appender(both.beside("scheduler")).write("the cluster is built\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0) && both.complete(1) && both.watch_->logs_complete(both.run()); }));
+  EXPECT_EQ(both.kept(both.key("scheduler")), "the cluster is built\n");
+  EXPECT_EQ(both.kept(0), "step 1\n") << "nobody else's";
+  EXPECT_EQ(both.store_->list(both.run().first).size(), 4u);
+}
+
+// The directory goes when the controller has the ends of all ranks.
+TEST(BesideRanks, NoRankIsCompleteBeforeThem) {
+  Shipping both(1, {"setup", "scheduler"});
+  both.chunk_ = 1000;
+  both.start_controller();
+  std::unique_lock slow(both.store_->disk_);
+  both.start_agent();
+  Appender(both.beside("setup")).write(std::string(100'000, 's'));
+  Appender(both.log(0)).write("short\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.store_->state(both.key("setup"))->complete && both.store_->state(both.key("scheduler"))->complete; }));
+  ASSERT_TRUE(both.eventually([&] { return both.kept(0) == "short\n"; })) << "its bytes wait for nothing";
+  ASSERT_TRUE(both.eventually([&] { return both.store_->syncs_ > 0; }));
+  EXPECT_FALSE(both.store_->state(both.key(0))->complete) << "the disk does not have the others yet";
+  slow.unlock();
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+  EXPECT_TRUE(both.store_->state(both.key("setup"))->durable);
+  EXPECT_TRUE(both.store_->state(both.key("scheduler"))->durable);
+}
+
+// A controller of before would take their bytes for rank 0's, and forgets the run without them.
+TEST(BesideRanks, ToAControllerThatDoesNotTakeThemNothingIsSaid) {
+  Shipping both(1, {"setup"});
+  both.takes_companions_ = false;
+  both.start_controller();
+  both.start_agent();
+  Appender(both.beside("setup")).write("hidden\n");
+  Appender(both.log(0)).write("step 1\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+  EXPECT_EQ(both.kept(0), "step 1\n");
+  EXPECT_EQ(both.store_->list(both.run().first), std::vector{both.key(0)});
+  // It was upgraded.
+  both.takes_companions_ = true;
+  both.push_->look_again();
+  ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
+  EXPECT_EQ(both.kept(both.key("setup")), "hidden\n");
+}
+
+// The word of the control stream may be older than the connection: whoever does not answer with the log's own name gets no byte of it.
+class OldController final : public v1::AgentService::Service {
+ public:
+  grpc::Status PushLogs(grpc::ServerContext*, grpc::ServerReaderWriter<v1::PushLogsResponse, v1::PushLogsRequest>* stream) override {
+    v1::PushLogsRequest request;
+    while (stream->Read(&request)) {
+      const std::scoped_lock lock(mutex_);
+      if (request.has_chunk()) bytes_ += request.chunk().data();
+      if (request.has_end()) ended_ = true;
+      changed_.notify_all();
+      if (!request.has_open()) continue;
+      v1::PushLogsResponse response;
+      v1::LogHave& have = *response.add_have();
+      have.set_job_id(request.open().job_id());
+      have.set_attempt(request.open().attempt());
+      have.set_rank(request.open().rank());
+      stream->Write(response);
+    }
+    return grpc::Status::OK;
+  }
+  std::string bytes_at_the_end() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return ended_; });
+    return ended_ ? bytes_ : "no end";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string bytes_;
+  bool ended_ = false;
+};
+
+TEST(BesideRanks, TheirBytesNeverBecomeRankZeros) {
+  Shipping both(1, {"setup"});
+  OldController service;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + both.socket().string(), grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  ASSERT_TRUE(server);
+  both.start_agent();
+  Appender(both.beside("setup")).write("setup\n");
+  Appender(both.log(0)).write("rank\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return std::ranges::all_of(both.watch_->logs(), &agent::LogStatus::ended); }));
+  both.takes_companions_ = false;  // the control stream is there, too, now
+  both.push_->look_again();
+  EXPECT_EQ(service.bytes_at_the_end(), "rank\n");
+  both.stop_agent();
+  server->Shutdown(std::chrono::system_clock::now());
+}
+
+TEST(BesideRanks, NoByteIsLostOrDoubledByCuts) {
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    Shipping both(1, {"setup"});
+    both.chunk_ = 700;
+    std::mt19937 random(seed);
+    const Appender setup(both.beside("setup"));
+    std::string truth;
+    both.start_controller();
+    both.start_agent();
+    for (int round = 0; round < 20; ++round) {
+      std::string text;
+      for (unsigned line = random() % 50; line > 0; --line) text += std::to_string(truth.size() + text.size()) + " " + std::string(random() % 80, '.') + "\n";
+      setup.write(text);
+      truth += text;
+      if (random() % 3 == 0) {
+        both.stop_agent();
+        both.start_agent();
+      } else if (random() % 3 == 0) {
+        both.stop_controller();
+        both.start_controller();
+      } else {
+        (void)both.eventually([&, before = both.kept(both.key("setup")).size()] { return both.kept(both.key("setup")).size() > before; },
+                              std::chrono::seconds(1));
+      }
+    }
+    both.watch_->run_swept(both.run());
+    ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+    ASSERT_EQ(both.kept(both.key("setup")), truth);
+  }
+}
+
+// A setup that fills the disk gives its oldest lines up first, as a rank does, and a gap says so.
+TEST(BesideRanks, TheHardCapTakesTheirOldestBytes) {
+  Shipping both(1, {"setup"});
+  const Appender setup(both.beside("setup"));
+  const std::string old(600'000, 'o'), recent(100'000, 'n');
+  setup.write(old + recent);
+  agent::WatchOptions options;
+  options.blind_scan = std::chrono::milliseconds(20);
+  options.free_bytes = [](const std::filesystem::path&) { return (256ull << 20) - (400 << 10); };
+  both.start_agent(options);  // nobody takes the bytes in
+  ASSERT_TRUE(both.eventually([&] {
+    const std::scoped_lock lock(both.mutex_);
+    return !both.troubles_.empty();
+  })) << "what was given up is told";
+  both.stop_agent();
+  both.start_controller();
+  both.start_agent();
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+  int gaps = 0;
+  const std::string kept = both.kept(both.key("setup"), &gaps);
+  EXPECT_EQ(gaps, 1);
+  EXPECT_LT(kept.size(), old.size() + recent.size() - (300 << 10));
+  EXPECT_TRUE(kept.ends_with(recent.substr(0, 64 << 10))) << "the newest stay";
+}
+
+// One that the controller does not want holds nothing up.
+TEST(BesideRanks, ANameThatIsNoneIsLeft) {
+  Shipping both(1, {"setup"}, "no node");
+  both.start_controller();
+  both.start_agent();
+  Appender(both.log(0)).write("step 1\n");
+  both.watch_->run_swept(both.run());
+  ASSERT_TRUE(both.eventually([&] { return both.complete(0); }));
+  EXPECT_EQ(both.store_->list(both.run().first), std::vector{both.key(0)});
+}
+
+}  // namespace
+}  // namespace muster::test
