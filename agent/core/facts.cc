@@ -49,6 +49,8 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   exited->set_evidence(exit.evidence);
   exited->set_evidence_kind(exit.evidence_kind);
   exited->set_success_seen(exit.success_seen);
+  if (exit.step) exited->set_step(*exit.step);
+  if (exit.total) exited->set_total(*exit.total);
   return fact;
 }
 

@@ -42,7 +42,8 @@ struct ExitSeen {
   BootTime boot{};       // the same moment; tells which came first, also when somebody sets the clock in between
   std::string evidence;  // the agent's own mark: what agent/watch found in the rank's log
   v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
-  bool success_seen = false;  // the agent's own mark
+  bool success_seen = false;                // the agent's own mark
+  std::optional<std::int64_t> step, total;  // the agent's own mark: the last step that the rank's log tells, and of how many
 };
 
 // Of a companion, one a name; told once its evidence is known.

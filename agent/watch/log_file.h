@@ -1,5 +1,5 @@
-// LogFile: one rank's log file, which its rank writes (O_APPEND), truncates when it likes, and never closes for us. Owns the descriptor, the
-// mapping from physical to logical offsets, the cursor file and the holes.
+// LogFile: one log file, which its program writes (O_APPEND; a rank, or a process beside them), truncates when it likes, and never closes for us. Owns the
+// descriptor, the mapping from physical to logical offsets, the cursor file and the holes.
 //
 //   logical   0 ........ base ............ base + floor ........ base + parsed ...... base + size
 //             older segments | holes (punched) | readable: shipped, unshipped | not looked at yet

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/watch/progress.h"
+#include "agent/watch/training_end.h"
 
 namespace muster::agent {
 
@@ -22,6 +23,7 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
     }
   }
   patterns->success_file = watching.success_file();
+  patterns->success_last_step = watching.success_last_step();
   patterns->world_size = watching.world_size();
   return patterns;
 }
@@ -43,12 +45,13 @@ void RankReader::look_at(std::string_view line, Round& round) {
       latest_.has_loss = false;
       round.loss_vanished = true;
       break;
+    case engine::Said::Exiting: latest_.step = std::max(latest_.step, found.step.step); break;
     case engine::Said::Nothing:
     case engine::Said::Evaluation:
     case engine::Said::SetUp:
     case engine::Said::TrainingStarted:
     case engine::Said::TrainingDone:
-    case engine::Said::Exiting:
+    case engine::Said::TrainingSkipped:
     case engine::Said::StrategySaved:
     case engine::Said::SaveStarted:
     case engine::Said::SaveScheduled:
@@ -56,6 +59,9 @@ void RankReader::look_at(std::string_view line, Round& round) {
     case engine::Said::LoadStarted:
     case engine::Said::Loaded:
     case engine::Said::NothingToLoad: break;
+  }
+  if (patterns_->success_last_step) {
+    if (const auto end = end_reached(found, latest_, last_line_.covers)) success_seen_ = *end;
   }
   if (!success_seen_ && patterns_->success && RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *patterns_->success)) success_seen_ = true;
 }

@@ -27,6 +27,7 @@ struct Patterns {
   std::unique_ptr<engine::Grammar> grammar;
   std::unique_ptr<RE2> success;  // none: nothing to look for
   std::string success_file;
+  bool success_last_step = false;
   std::uint32_t world_size = 0;  // 0: not known
 
   static Result<std::shared_ptr<const Patterns>> make(const v1::Watching& watching);

@@ -9,6 +9,10 @@
 //       attempt-N/
 //         rank_R/           working directory of a rank whose engine needs one of its own (mindformers)
 //         scheduler/        and of MindSpore's scheduler
+//         patched/
+//           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; a directory a node, as below
+//     logs/
+//       attempt-N/          rank_R.log of every rank that a launcher inside a node's script was asked for (launch.per: node)
 //     ranktables/
 //       attempt-N/
 //         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared file system none replaces what another's ranks read
@@ -57,6 +61,8 @@ std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uin
 }
 
 std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/resume/attempt-{}", out_dir, attempt); }
+
+std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/logs/attempt-{}", out_dir, attempt); }
 
 std::string work_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/work/attempt-{}", out_dir, attempt); }
 

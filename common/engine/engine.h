@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -103,11 +104,22 @@ struct CompanionPlan {
   std::map<std::string, Value> env;
 };
 
+// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one that has to be there as it is.
+struct PatchPlan {
+  std::size_t node = 0;
+  std::string source;                                      // absolute
+  std::string path;                                        // of the copy
+  std::string key;                                         // of the spec: "launch.patch", "launch.vars", "launch.config"
+  std::vector<std::pair<std::string, std::string>> items;  // place, value in YAML; in this order
+  std::map<std::string, std::string> vars;                 // of a shell script
+};
+
 struct LaunchPlan {
   std::vector<RankPlan> ranks;            // by rank
   std::vector<std::string> argv_sources;  // where each word of a rank's argv comes from: "launch.args[2]", "engine megatron", ...
   std::vector<FilePlan> files;            // of the nodes that `ranks` are on
   std::vector<CompanionPlan> companions;
+  std::vector<PatchPlan> patched;                     // of the nodes that `ranks` are on
   std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has none
   v1::Watching watching;
   [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not of this plan
@@ -121,12 +133,23 @@ struct KeyedProblem {
   std::string message;
 };
 
+// Lines for the launcher shim, carried out in this order on the arguments behind the training program (docs/launcher-shim.md):
+//   only-with NAME...      what follows counts only where one of these options is there
+//   only-script NAME       what follows counts only for a program of this file name
+//   set NAME VALUE         gives every NAME that has a value another one
+//   put NAME VALUE         the same; where there is none, it is put to the end
+//   drop NAME              takes the flag out
+//   drop-value NAME        takes the option out, with its value
+//   match NAME OTHER       the flag NAME is there exactly when OTHER is
+using ArgumentEdits = std::vector<std::string>;
+
 struct Engine {
   std::string_view name;
   std::string_view summary;                    // one line, for `explain engine`
   std::string_view grammar;                    // default row of the grammar table
   std::string_view layout;                     // default row of the layout table
-  bool lockstep = false;                       // launch.lockstep: auto
+  bool lockstep = false;                       // launch.lockstep: auto, where saves_apart()
+  bool last_step = false;                      // success: auto of a training, unless no_last_step()
   std::span<const std::string_view> identity;  // variables that runtime.env and resume.env may not set
   std::span<const std::string_view> cloud;     // variables by which it would take itself to be inside a cloud platform: refused
   bool hccl = false;                           // on Ascend devices its ranks talk by HCCL, which two jobs on one host want different ports for
@@ -135,6 +158,12 @@ struct Engine {
   void (*launch)(Launching&);
   // What the engine itself would refuse of a complete spec, on any placement. Null: nothing.
   void (*check)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
+  // launch.per: node: what a launcher called inside the script does to the training program's own arguments. Null: nothing.
+  ArgumentEdits (*adopted)(const LaunchRequest&) = nullptr;
+  // What an agent has to be able to do for it beyond the first release's, where muster starts the ranks: a word of Inventory.features. Null, empty: nothing.
+  std::string_view (*needs)(const v1::JobSpec&) = nullptr;
+  // Whether `launch` gives this command ${save.dir} as the place to save to. Null: never.
+  bool (*sets_save_dir)(const v1::JobSpec&) = nullptr;
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
@@ -144,10 +173,16 @@ bool is_ascend(std::string_view type);
 bool is_device_type(std::string_view asked, std::string_view has);
 
 // What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
-inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup";
+inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup", kNodeScript = "node-script",
+                                  kPatchedFiles = "patched-files";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
+// Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by (Watching.success_last_step).
+inline constexpr std::string_view kLastStep = "last-step";
 
 inline constexpr std::uint32_t kHcclPorts = 32;  // that HCCL takes from HCCL_IF_BASE_PORT on
+// How many ranks muster starts on one of the job's nodes: with launch.per: node a rank is the node's script, which holds all of its devices.
+std::uint32_t ranks_on_node(const v1::JobSpec& spec, std::size_t node, std::size_t devices);
+
 // Whether the job's nodes need ports for it: an engine that uses it, and no HCCL_IF_BASE_PORT of the spec's own.
 bool wants_hccl_port(const v1::JobSpec& spec);
 
@@ -168,6 +203,13 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request);
 
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
 
+// What training_end.cc and save_path.cc know of a spec whose launch and observe are complete.
+// Why nothing in its ranks' logs can show that the training reached its last step; empty: something can.
+std::string no_last_step(const v1::JobSpec& spec);
+// Whether its ranks save where muster says, each attempt apart: the engine's row gives them ${save.dir}, or the spec names it (or MUSTER_SAVE_DIR) in the
+// command, the working directory, the environment or the setup.
+bool saves_apart(const v1::JobSpec& spec);
+
 // The rank table alone, from spec and nodes: that of every plan of the attempt. Null: this launch has none. Errors as of plan_launch().
 Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request);
 
@@ -179,7 +221,8 @@ std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::strin
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);  // errors: a template that has no value for a whole job
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
-std::string work_dir(std::string_view out_dir, std::uint32_t attempt);  // below it, working directories that muster makes
+std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt);  // logs of ranks that a node's script has started
+std::string work_dir(std::string_view out_dir, std::uint32_t attempt);      // below it, working directories that muster makes
 
 // --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------
 // Names used in `text`, in order, or an error that names an unknown one and the nearest known one, one that has no value in this release, or

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "common/engine/host_network.h"
+#include "common/engine/patch_plan.h"
 #include "common/engine/rows.h"
 
 namespace muster::engine {
@@ -13,31 +14,41 @@ std::span<const Engine> engine_table() {
        .grammar = "mindformers",
        .layout = "mindformers",
        .lockstep = true,
+       .last_step = true,
        .identity = mindformers_identity(),
        .cloud = mindformers_cloud(),
        .hccl = true,
        .launch = launch_mindformers,
-       .check = check_mindformers},
+       .check = check_mindformers,
+       .adopted = adopted_mindformers,
+       .needs = mindformers_needs,
+       .sets_save_dir = mindformers_sets_save_dir},
       {.name = "megatron",
        .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load an attempt",
        .grammar = "megatron",
        .layout = "megatron",
        .lockstep = true,
+       .last_step = true,
        .identity = torch_identity(),
        .cloud = {},
        .hccl = true,
        .launch = launch_megatron,
-       .check = check_megatron},
+       .check = check_megatron,
+       .adopted = adopted_megatron,
+       .sets_save_dir = megatron_sets_save_dir},
       {.name = "mindspeed-mm",
        .summary = "MindSpeed-MM: as megatron",
        .grammar = "mindspeed-mm",
        .layout = "mindspeed-mm",
        .lockstep = true,
+       .last_step = true,
        .identity = torch_identity(),
        .cloud = {},
        .hccl = true,
        .launch = launch_mindspeed_mm,
-       .check = check_mindspeed_mm},
+       .check = check_mindspeed_mm,
+       .adopted = adopted_megatron,
+       .sets_save_dir = megatron_sets_save_dir},
       {.name = "torch",
        .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's checkpoints and log lines where there are any",
        .grammar = "auto",
@@ -72,8 +83,13 @@ bool is_device_type(std::string_view asked, std::string_view has) { return asked
 
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   std::vector<std::string_view> needed;
-  if (spec.engine() == "mindformers" && ranks_asked(spec) > 1) needed.push_back(spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions : kLaunchFiles);
+  const bool script = spec.launch().per() == v1::LAUNCH_PER_NODE;
+  if (script) needed.push_back(kNodeScript);
+  const Engine* engine = find_engine(spec.engine());
+  if (const std::string_view own = script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec); !own.empty()) needed.push_back(own);
+  if (spec.resources().has_rank_table() && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
+  if (patches_files(spec)) needed.push_back(kPatchedFiles);
   return needed;
 }
 

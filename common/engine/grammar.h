@@ -65,8 +65,9 @@ enum class Said {
   SetUp,
   TrainingStarted,
   TrainingDone,
-  Exiting,        // before its last step: a signal, a time, an interval
-  StrategySaved,  // a run that was to write the strategy file only has done so
+  TrainingSkipped,  // none was asked for: it evaluates alone
+  Exiting,          // before its last step: a signal, a time, an interval
+  StrategySaved,    // a run that was to write the strategy file only has done so
   SaveStarted,
   SaveScheduled,  // in the background; SaveDone follows
   SaveDone,

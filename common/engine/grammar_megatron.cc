@@ -171,6 +171,13 @@ bool read_exiting(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
+// "skipping training (--skip-train is on) ...": evaluation follows, and no line of the training's end.
+bool read_skipping(std::string_view line, std::size_t at, LogLine& result) {
+  if (!starts_text(line, at)) return false;
+  result = {.said = Said::TrainingSkipped};
+  return true;
+}
+
 constexpr auto kHeads = std::to_array<LineHead>({
     {"iteration", read_step},
     {"validation loss at iteration", read_evaluation},
@@ -187,6 +194,7 @@ constexpr auto kHeads = std::to_array<LineHead>({
     {"[before the start of training step]", read_moment<Said::TrainingStarted>},
     {"[after training is done]", read_moment<Said::TrainingDone>},
     {"[exiting program", read_exiting},
+    {"skipping training (--skip-train is on)", read_skipping},
 });
 
 }  // namespace

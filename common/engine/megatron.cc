@@ -136,6 +136,13 @@ void launch_on_megatron(Launching& launching, const char* source) {
 
 void launch_megatron(Launching& launching) { launch_on_megatron(launching, kSource); }
 
+// set_directories() gives --save another value; without one Megatron saves where its configuration says (--yaml-cfg), or nowhere.
+bool megatron_sets_save_dir(const v1::JobSpec& spec) {
+  const CommandLine command = spec_words(spec);
+  const auto save = find_option(command, "--save");
+  return save && save->has_value;
+}
+
 void check_megatron(const v1::JobSpec& spec, Problems& problems) {
   const CommandLine command = spec_words(spec);
   check_parallel(spec, command, problems);

@@ -60,6 +60,7 @@ void put_torchrun(Launching& launching, const char* source);
 
 void launch_megatron(Launching& launching);
 void check_megatron(const v1::JobSpec& spec, Problems& problems);
+bool megatron_sets_save_dir(const v1::JobSpec& spec);
 // What MindSpeed-MM has in common with Megatron-LM.
 void launch_on_megatron(Launching& launching, const char* source);
 
@@ -68,9 +69,18 @@ void check_mindspeed_mm(const v1::JobSpec& spec, Problems& problems);
 
 void launch_mindformers(Launching& launching);
 void check_mindformers(const v1::JobSpec& spec, Problems& problems);
+bool mindformers_sets_save_dir(const v1::JobSpec& spec);
+std::string_view mindformers_needs(const v1::JobSpec& spec);
 std::span<const std::string_view> mindformers_identity();
 std::span<const std::string_view> mindformers_cloud();
 
 void launch_command(Launching& launching);
+
+// launch.per: node, for every engine: node_script.cc.
+void launch_node_script(Launching& launching, const Engine& engine);
+void check_node_script(const v1::JobSpec& spec, Problems& problems);
+std::size_t training_world(const LaunchRequest& request);  // processes of the training, which the scripts start; else the ranks
+ArgumentEdits adopted_megatron(const LaunchRequest& request);
+ArgumentEdits adopted_mindformers(const LaunchRequest& request);
 
 }  // namespace muster::engine

@@ -58,7 +58,7 @@ const core::AttemptRecord& attempt_named(const World& world, const Command& comm
 v1::JobSpec spec_of(const Command& command) {
   v1::JobSpec spec;
   spec.set_name(command.word(0));
-  spec.set_engine("torch");
+  spec.set_engine(command.option("engine", "torch"));
   auto& resources = *spec.mutable_resources();
   resources.set_nodes(number_of(command.option("nodes", "1")));
   resources.set_devices(number_of(command.option("devices", "1")));
@@ -81,6 +81,8 @@ v1::JobSpec spec_of(const Command& command) {
     spec.mutable_success()->set_regex(success.substr(6));
   } else if (success.starts_with("file:")) {
     spec.mutable_success()->set_file(success.substr(5));
+  } else if (success == "last-step") {
+    spec.mutable_success()->set_last_step(true);
   } else {
     spec.mutable_success()->set_exit0(true);
   }
@@ -134,7 +136,13 @@ void node(World& world, const Command& command) {
     v1::Device& device = *agent.inventory.add_devices();
     device.set_id(id);
     device.set_type(command.option("type", "cpu"));
+    if (command.has("net")) device.add_addresses(fmt::format("{}.{}", command.option("net"), id));
+    if (!command.has("pod")) continue;
+    device.set_super_pod_id(command.option("pod"));
+    device.set_super_device_id(fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
+  agent.inventory.add_features("launch-files");
+  if (!command.said("old")) agent.inventory.add_features("last-step");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] = label.substr(label.find(':') + 1);
   world.hello(name);
@@ -195,6 +203,8 @@ void exited(World& world, const Command& command) {
   exit.set_oom(command.said("oom"));
   exit.set_lost(command.said("lost"));
   exit.set_success_seen(command.said("success"));
+  if (command.has("step")) exit.set_step(std::stol(command.option("step")));
+  if (command.has("total")) exit.set_total(std::stol(command.option("total")));
   exit.set_evidence(command.option("evidence"));
   if (command.said("cause")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CAUSE);
   if (command.said("consequence")) exit.set_evidence_kind(v1::EVIDENCE_KIND_CONSEQUENCE);
@@ -217,6 +227,8 @@ void done(World& world, const Command& command) {
   for (std::uint32_t rank = 0; rank < attempt.world_size(); ++rank) {
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
     fact.mutable_exited()->set_rank(rank);
+    if (command.has("step")) fact.mutable_exited()->set_step(std::stol(command.option("step")));
+    if (command.has("total")) fact.mutable_exited()->set_total(std::stol(command.option("total")));
     report(world, node_of_rank(attempt, rank), std::move(fact));
   }
 }

@@ -181,8 +181,15 @@ class Training:
                 took = (time.monotonic() - began) * 1e3 / every
                 began = time.monotonic()
                 self.say(log["step"].format(**self._words(loss=loss, ms=took, lr=rate, batch=batch, samples=self.state.step * batch, norm=loss / 10.0)), "last")
-            if options.get("--save") and interval and self.state.step % interval == 0:
+            saved = options.get("--save") and interval and self.state.step % interval == 0
+            if saved:
                 self.save()
+            # checkpoint_and_decide_exit(): an orderly end, status 0
+            if options.get("--exit-interval") and self.state.step % options.get("--exit-interval") == 0:
+                if options.get("--save") and not saved:
+                    self.save()
+                self.say(log["exit"].format(**self._words()), "first")
+                return
         self.say(log["end"].format(**self._words()), "first")
         if options.get("--save") and interval and self.state.step % interval:
             self.save()

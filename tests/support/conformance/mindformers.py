@@ -264,6 +264,8 @@ class Training:
                 if every and self.state.step - last_saved >= every:
                     last_saved = self.state.step
                     self.save(epoch + 1, cur_step)
+                if self.run.leaves(self.state.step):
+                    return
             self._line("epoch", ms=ms, per_step=ms / self.batch_num, mean=math.fsum(losses) / len(losses))
             losses = []
         if self.saver and last_saved != self.state.step:

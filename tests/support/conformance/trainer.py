@@ -10,6 +10,7 @@ Three variables are the test's, and no engine's; none has to be set:
     CONFORMANCE_RECORD    a directory: every rank writes down its starts, steps, loads and saves there
     CONFORMANCE_STEP_MS   how long a step takes
     CONFORMANCE_HOLD      "RANK STEP": the first process that is this rank stays in the middle of its first file of that step, until it is killed
+    CONFORMANCE_LEAVE     MindFormers: a step; the first run ends behind it with status 0 and without a word, as under a wrapper that swallows how it ended
 """
 
 import json
@@ -49,6 +50,7 @@ class Run:
         self._step = float(os.environ.get("CONFORMANCE_STEP_MS") or 0) / 1e3
         self._hold = os.environ.get("CONFORMANCE_HOLD", "").split()
         record = self._record = os.environ.get("CONFORMANCE_RECORD")
+        self._leave = os.environ.get("CONFORMANCE_LEAVE") if record and not os.path.exists(os.path.join(record, "left")) else None
         self._trace = open(os.path.join(record, f"{name}.trace"), "a", encoding="ascii") if record else None
         self._events = open(os.path.join(record, f"{name}.events"), "a", encoding="utf-8") if record else None
 
@@ -74,6 +76,13 @@ class Run:
     def pause(self):
         if self._step:
             time.sleep(self._step)
+
+    def leaves(self, step):
+        """Every rank of the first run says so behind the same step; those of later ones find its trace."""
+        if str(step) != self._leave:
+            return False
+        with open(os.path.join(self._record, "left"), "w", encoding="ascii"):
+            return True
 
     def half_way(self, step):
         if self._hold and [self._name, str(step)] == [f"rank-{self._hold[0]}", self._hold[1]]:

@@ -113,7 +113,7 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   seen.first_step = 12;
   seen.first_step_at = at(2);
   seen.exits[4] = {.rank = 4, .code = 0, .at = at(30)};
-  seen.exits[6] = {.rank = 6, .code = -1, .signal = 9, .oom = true, .at = at(20), .evidence = "Killed", .success_seen = true};
+  seen.exits[6] = {.rank = 6, .code = -1, .signal = 9, .oom = true, .at = at(20), .evidence = "Killed", .success_seen = true, .step = 40, .total = 100};
   seen.swept = true;
   seen.swept_reason = "worker died";
   seen.swept_at = at(40);
@@ -126,6 +126,9 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   EXPECT_TRUE(facts[2].exited().oom());
   EXPECT_EQ(facts[2].exited().evidence(), "Killed");
   EXPECT_TRUE(facts[2].exited().success_seen());
+  EXPECT_EQ(facts[2].exited().step(), 40);
+  EXPECT_EQ(facts[2].exited().total(), 100);
+  EXPECT_FALSE(facts[3].exited().has_step() || facts[3].exited().has_total()) << "nobody has read it";
   EXPECT_EQ(facts[3].exited().rank(), 4U);
   EXPECT_FALSE(facts[3].exited().lost());
   EXPECT_EQ(facts[4].exited().rank(), 5U);

@@ -96,8 +96,8 @@ class WatchTest : public testing::Test {
     }
     return {};
   }
-  void add(std::vector<std::uint32_t> ranks) {
-    auto added = watch_->add(run_, run_dir_, watching_, ranks);
+  void add(const std::vector<std::uint32_t>& ranks, const std::vector<std::string>& companions = {}) {
+    auto added = watch_->add(run_, run_dir_, watching_, ranks, companions);
     ASSERT_TRUE(added.has_value()) << added.error().message;
   }
   std::filesystem::path log(int rank) { return run_dir_ / "logs" / ("rank-" + std::to_string(rank) + ".log"); }

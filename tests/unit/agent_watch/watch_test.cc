@@ -117,10 +117,10 @@ TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
 TEST_F(WatchTest, unknown_words_are_refused) {
   watching_.set_layout("no-such-layout");
   watching_.set_save_dir("/x");
-  EXPECT_FALSE(watch_->add(run_, run_dir_, watching_, {0}).has_value());
+  EXPECT_FALSE(watch_->add(run_, run_dir_, watching_, {0}, {}).has_value());
   watching_.set_layout("none");
   watching_.set_success_regex("(");
-  const auto added = watch_->add(run_, run_dir_, watching_, {0});
+  const auto added = watch_->add(run_, run_dir_, watching_, {0}, {});
   ASSERT_FALSE(added.has_value());
   EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
 }

@@ -64,6 +64,34 @@ TEST(Megatron, ALossThatIsMissingOrNoNumberIsNone) {
   }
 }
 
+TEST(Megatron, TheEndOfATrainingHasAWord) {
+  for (const char* engine : {"megatron", "mindspeed-mm", "auto"}) {
+    const auto grammar = row(engine);
+    EXPECT_EQ(grammar->read("[after training is done] datetime: 2024-03-01 11:00:03 ").said, Said::TrainingDone);
+    EXPECT_EQ(grammar->read("[rank0]: [after training is done] datetime: 2026-02-20 09:00:00.654321 ").said, Said::TrainingDone);
+    EXPECT_EQ(grammar->read("skipping training (--skip-train is on) ...").said, Said::TrainingSkipped);
+    EXPECT_EQ(grammar->read("not skipping training").said, Said::Nothing);
+    const LogLine exiting = grammar->read("[exiting program at iteration 1500] datetime: 2024-03-01 11:00:00 ");
+    EXPECT_EQ(exiting.said, Said::Exiting);
+    EXPECT_EQ(exiting.step.step, 1500);
+    EXPECT_EQ(grammar->read("[exiting program after receiving SIGTERM.] datetime: 2024-03-01 11:00:00 ").step.step, -1);
+  }
+}
+
+TEST(MindFormers, TheEndOfATrainingHasAWord) {
+  const auto grammar = row("mindformers");
+  for (const char* line :
+       {"2023-06-02 10:52:31,118 - mindformers - INFO - .........Training Over!.............",
+        "2023-12-04 10:22:31,118 - mindformers[base_trainer.py:701] - INFO - .........Training Over!.............",
+        "[INFO] 2023-07-11 10:49:26,307 [/w/mindformers/trainer/base_trainer.py:616] training_process: .........Training Over!............."})
+    EXPECT_EQ(grammar->read(line).said, Said::TrainingDone) << line;
+  EXPECT_EQ(grammar
+                ->read("2024-03-19 21:40:07,302 - mindformers[mindformers/run_check.py:80] - INFO - Only_save_strategy is True, model.compile() finished, "
+                       "system exit! ")
+                .said,
+            Said::StrategySaved);
+}
+
 TEST(Megatron, OtherLinesAreNoSteps) {
   const auto grammar = row("megatron");
   for (const char* line :

@@ -21,6 +21,7 @@ inline const char* said_text(Said said) {
     case Said::SetUp: return "set-up";
     case Said::TrainingStarted: return "training-started";
     case Said::TrainingDone: return "training-done";
+    case Said::TrainingSkipped: return "training-skipped";
     case Said::Exiting: return "exiting";
     case Said::StrategySaved: return "strategy-saved";
     case Said::SaveStarted: return "save-started";
