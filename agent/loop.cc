@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 
+#include "agent/host/companion_log.h"
 #include "common/log/log.h"
 
 namespace muster::agent {
@@ -31,7 +32,8 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       evidence_timer_(loop, "evidence bound"),
       retry_timer_(loop, "retry actions"),
       identity_timer_(loop, "store identity"),
-      first_look_timer_(loop, "first look at devices") {}
+      first_look_timer_(loop, "first look at devices"),
+      network_timer_(loop, "look at network") {}
 
 Agent::~Agent() { disk_.stop(); }
 
@@ -66,7 +68,7 @@ Result<void> Agent::open() {
                              .on_rank_end =
                                  [this](const RunKey& run, RankNo rank, const RankEnd& end) {
                                    if (stopped_) return;
-                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen, end.evidence_kind);
+                                   host_->note_rank_end(run, rank.value, end.evidence, end.success_seen, end.evidence_kind, end.step, end.total);
                                    run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
                                    if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = ExitWait();
                                  },
@@ -83,6 +85,7 @@ Result<void> Agent::open() {
   turn();
   starting_up_ = false;
   start_log_push();
+  watch_network();
   if (options_.probe) return start_devices();
   start_link();
   return {};
@@ -93,7 +96,10 @@ void Agent::stop() {
   std::promise<void> closed;
   loop_.post("stop", [this, &closed] {
     stopped_ = true;
-    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_, &first_look_timer_}) timer->cancel();
+    for (async::Timer* timer : {&pulse_timer_, &gather_timer_, &evidence_timer_, &retry_timer_, &identity_timer_, &first_look_timer_, &network_timer_}) {
+      timer->cancel();
+    }
+    news_ready_.reset();
     if (link_) link_->stop();
     if (identity_dirty_) store_identity(true);
     closed.set_value();
@@ -140,7 +146,8 @@ void Agent::turn() {
 void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& watched) {
   const BootTime now = options_.clock->now().boot;
   if (watched.added || watched.add_again > now) return;
-  auto added = watch_->add(run, host_->directory(run), host_->order(run)->watching(), seen.ranks);
+  const v1::NodeLaunch& order = *host_->order(run);
+  auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks, companion_logs(order));
   watched.added = added.has_value();
   if (added) return;
   const bool for_good = added.error().code == ErrorCode::InvalidArgument || added.error().code == ErrorCode::Unsupported;
@@ -155,7 +162,7 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   const v1::NodeLaunch* order = host_->order(run);
   if (order == nullptr) return;  // nothing ever ran, or the record is damaged: there are no logs that could be named
   add_to_watch(run, seen, watched);
-  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty();
+  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty() || order->watching().success_last_step();
   const BootTime now = options_.clock->now().boot;
   for (const auto& [rank, exit] : seen.exits) {
     const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;

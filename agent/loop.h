@@ -1,9 +1,11 @@
 // The agent's life: observe (host, watch), decide (agent/core), do (host), tell (link). Owns all of the agent's state; everything happens on one
 // loop, others post to it.
 //
-//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> first look at the devices -> link, log push
+//   start:  host opened -> watch -> runs found are watched -> reconcile(no orders, starting up) -> log push -> devices that an earlier life announced, or the
+//           first look at them -> link
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
 //   look:   now and then, by a thread of its own: readings go with the next pulse; other devices, with a new Hello
+//   news:   of the kernel's network interfaces: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
 // Bounds: a bad exit waits at most 5 ms for its evidence, a good one whose success is looked for in files until 10 s go by in which nothing of the run's logs
@@ -26,6 +28,7 @@
 #include "agent/link/log_push.h"
 #include "agent/outbox.h"
 #include "agent/probe/device_book.h"
+#include "agent/probe/interface_news.h"
 #include "agent/probe/own_processes.h"
 #include "agent/probe/prober.h"
 #include "agent/watch/watch.h"
@@ -36,10 +39,12 @@ namespace muster::agent {
 struct AgentOptions {
   HostOptions host;
   v1::Inventory inventory;                               // without devices, where these are looked for
+  std::function<void(v1::Inventory&)> network;           // reads anew what of it is the network's; none: that is never another
   std::optional<probe::ProbeOptions> probe;              // how they are; none: those of the inventory are all
   Duration probe_interval{};                             // zero: one look
-  Duration first_look_bound = std::chrono::seconds(21);  // the first Hello waits no longer for it
+  Duration first_look_bound = std::chrono::seconds(21);  // the first Hello waits no longer for it, nor at all for devices that were kept
   std::string version;
+  std::string life;  // one of a kind a process, also among those with a copy of the state directory; empty: not told
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
   std::function<void(const Error&)> on_permanent;   // this agent can never be taken by that controller; on the loop
@@ -83,16 +88,24 @@ class Agent {
     std::string refused;            // why, said once a cause
     std::set<std::uint32_t> ended;  // ranks whose end the watch was told
     bool swept_told = false;
-    std::map<std::uint32_t, ExitWait> asked;  // ranks whose logs are being read to their end
-    BootTime swept_waits{};                   // until then, for the last look at the checkpoints
+    std::map<std::uint32_t, ExitWait> asked;         // ranks whose logs are being read to their end
+    BootTime swept_waits{};                          // until then, for the last look at the checkpoints
+    std::optional<std::set<std::uint32_t>> devices;  // of its launch record, read once
   };
 
   Result<void> open();
   Result<void> start_devices();
+  bool restore_devices();
+  [[nodiscard]] Duration hello_bound() const;
   void on_look(probe::Probed look);
   void announce_devices();
+  void keep_devices();
   void say_findings();
   void note_own_processes();
+  const std::set<std::uint32_t>& devices_of(const RunKey& run);
+  void watch_network();
+  void look_at_network_after(Duration after);
+  void look_at_network();
   void start_link();
   void start_log_push();
 
@@ -141,8 +154,14 @@ class Agent {
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
   std::vector<std::string> findings_said_;
   std::uint64_t looks_ = 0;
-  std::uint64_t look_acked_ = 0;  // whose readings the controller has; 0 with each connection
-  BootTime announced_at_{};
+  std::uint64_t look_acked_ = 0;          // whose readings the controller has; 0 with each connection
+  std::optional<BootTime> announced_at_;  // by this life
+  std::string kept_;                      // what is in the file, or is on its way there
+
+  std::optional<InterfaceNews> interface_news_;
+  std::unique_ptr<async::Readable> news_ready_;
+  std::optional<BootTime> network_told_at_;  // since the start
+  bool network_waits_ = false;               // network_timer_ is armed
 
   std::optional<v1::Orders> orders_;
   Outbox outbox_;
@@ -168,10 +187,11 @@ class Agent {
   std::map<std::uint64_t, PulseSent> pulses_sent_;  // of this connection, not acknowledged yet
   std::set<RunKey> trimmed_;                        // whose shards were too many for a pulse, and the log says so
 
-  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_, first_look_timer_;
+  async::Timer pulse_timer_, gather_timer_, evidence_timer_, retry_timer_, identity_timer_, first_look_timer_, network_timer_;
 
   std::mutex log_hello_mutex_;
   std::optional<v1::LogHello> log_hello_;  // for log push's thread; nothing while the control stream is down
+  bool takes_companion_logs_ = false;      // the controller, which said so in its newest Welcome
 };
 
 }  // namespace muster::agent

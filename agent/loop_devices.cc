@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "agent/loop.h"
+#include "agent/probe/kept_devices.h"
 #include "common/log/log.h"
+#include "common/rundir/records.h"
 
 namespace muster::agent {
 namespace {
@@ -12,8 +14,9 @@ constexpr int kLooksApart = 3;  // between two Hellos for the devices' sake: a t
 }  // namespace
 
 Result<void> Agent::start_devices() {
+  const bool restored = restore_devices();
   probe::ProbeOptions options = *options_.probe;
-  options.ours = [own = own_processes_](pid_t pid) { return own->holds(pid); };
+  options.own = own_processes_;
   auto started = probe::Prober::start(std::move(options), options_.probe_interval, [this](probe::Probed look) {
     loop_.post("devices", [this, look = std::move(look)]() mutable {
       if (!stopped_) on_look(std::move(look));
@@ -21,24 +24,59 @@ Result<void> Agent::start_devices() {
   });
   if (!started) return fail(std::move(started).error());
   prober_ = std::move(*started);
-  first_look_timer_.arm(options_.first_look_bound, [this] {
+  if (restored) {
+    start_link();
+    return {};
+  }
+  first_look_timer_.arm(hello_bound(), [this] {
     on_look({.findings = {"the tools have not answered yet: the devices are told as soon as they are known"}});
     looks_ = 0;  // that was none
   });
   return {};
 }
 
+// Nothing is placed on them before the first look: no reading of them is sent until then, and their feature says that readings come.
+bool Agent::restore_devices() {
+  auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance, options_.host.self.boot_id);
+  if (!kept) {
+    log::warn(kept.error().message + "; ignored: the first Hello waits for a look at the devices");
+    return false;
+  }
+  if (!*kept) return false;
+  devices_.restore((*kept)->inventory, (*kept)->this_boot);
+  device_ids_->set(devices_.ids());
+  log::info("devices, as they were told last: until the tools have answered nothing new is placed on them",
+            {{"count", devices_.ids().size()}, {"told", (*kept)->this_boot ? "on this boot" : "on another boot"}});
+  return true;
+}
+
+// Ranks of an earlier life must not end because a tool hangs: half of what is left of their grace is for the way to the controller and back.
+Duration Agent::hello_bound() const {
+  Duration bound = options_.first_look_bound;
+  const BootTime now = options_.clock->now().boot;
+  for (const auto& [run, seen] : host_->seen()) {
+    if (seen.worker != WorkerState::Alive) continue;
+    const auto lease = rundir::read_lease(rundir::RunLayout(host_->directory(run)));
+    if (!lease || !*lease) continue;
+    const auto end = rundir::lease_end(**lease, options_.host.self.boot_id);
+    if (end && *end > now) bound = std::min(bound, (*end - now) / 2);
+  }
+  return bound;
+}
+
 void Agent::on_look(probe::Probed look) {
   first_look_timer_.cancel();
+  const bool restored = devices_.restored();
   const bool others = devices_.take(std::move(look));
+  if (restored && !devices_.restored() && !others) keep_devices();  // they are those of this boot now
   ++looks_;
   say_findings();
   if (!link_) {
     announce_devices();
     return start_link();
   }
-  const bool soon = options_.clock->now().boot - announced_at_ < kLooksApart * options_.probe_interval;
-  if (others && (!soon || !link_->up() || devices_.ids().empty())) {
+  const bool soon = announced_at_ && options_.clock->now().boot - *announced_at_ < kLooksApart * options_.probe_interval;
+  if (others && (restored || !soon || !link_->up() || devices_.ids().empty())) {
     log::info("the devices are others than before; they are told with a new Hello");
     announce_devices();
     link_->say_hello_again();
@@ -51,6 +89,19 @@ void Agent::announce_devices() {
   device_ids_->set(devices_.ids());
   announced_at_ = options_.clock->now().boot;
   log::info("devices", {{"count", devices_.ids().size()}});
+  keep_devices();
+}
+
+void Agent::keep_devices() {
+  if (devices_.ids().empty()) return;
+  v1::Inventory told;
+  devices_.fill(told);
+  std::string bytes = probe::encode_kept(options_.host.self.instance, options_.host.self.boot_id, options_.version, told);
+  if (bytes == kept_) return;
+  kept_ = std::move(bytes);
+  disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_] {
+    if (auto stored = probe::store_kept(file, bytes); !stored) log::warn(stored.error().message + "; the agent's next start waits for the tools");
+  });
 }
 
 // Once, until they are others.
@@ -63,11 +114,27 @@ void Agent::say_findings() {
 void Agent::note_own_processes() {
   if (!options_.probe) return;
   std::set<pid_t> pids;
+  std::set<std::uint32_t> devices;
   for (const auto& [run, seen] : host_->seen()) {
     if (seen.worker_pid != 0) pids.insert(static_cast<pid_t>(seen.worker_pid));
     for (const auto& [rank, pid] : seen.pids) pids.insert(static_cast<pid_t>(pid));
+    if (seen.swept || !seen.launch_sound) continue;
+    const auto& its = devices_of(run);
+    devices.insert(its.begin(), its.end());
   }
-  own_processes_->set(std::move(pids));
+  own_processes_->set(std::move(pids), std::move(devices));
+}
+
+// The record is there before the first rank, and for every later life. One that cannot be read has none: what is on its cards counts as a stranger's.
+const std::set<std::uint32_t>& Agent::devices_of(const RunKey& run) {
+  auto& known = watched_[run].devices;
+  if (known) return *known;
+  known.emplace();
+  const auto launch = rundir::read_launch(rundir::RunLayout(host_->directory(run)));
+  v1::NodeLaunch order;
+  if (!launch || !*launch || !order.ParseFromString((*launch)->order())) return *known;
+  for (const v1::RankProcess& rank : order.ranks()) known->insert(rank.devices().begin(), rank.devices().end());
+  return *known;
 }
 
 }  // namespace muster::agent

@@ -42,6 +42,11 @@ void Agent::start_log_push() {
                                   [endpoint = options_.endpoint](grpc::ClientContext& context) {
                                     if (auto found = endpoint()) rpc::authorize(context, found->token);
                                   },
+                              .takes_companions =
+                                  [this] {
+                                    const std::lock_guard lock(log_hello_mutex_);
+                                    return takes_companion_logs_;
+                                  },
                               .hello =
                                   [this] {
                                     const std::lock_guard lock(log_hello_mutex_);
@@ -62,6 +67,7 @@ v1::Hello Agent::hello() const {
   hello.set_acked_index(identity_.acked.value);
   hello.set_node(options_.host.node.str());
   hello.set_instance(identity_.instance.str());
+  hello.set_life(options_.life);
   hello.set_boot_id(options_.host.self.boot_id.str());
   *hello.mutable_inventory() = options_.inventory;
   for (const std::string_view feature : kLaunchFeatures) hello.mutable_inventory()->add_features(std::string(feature));
@@ -107,7 +113,9 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     say.set_instance(identity_.instance.str());
     say.set_cluster_id(cluster.str());
     log_hello_ = std::move(say);
+    takes_companion_logs_ = has_feature(welcome, kCompanionLogs);
   }
+  if (log_push_) log_push_->look_again();
   if (const Duration interval = to_duration(welcome.pulse_interval()); interval > Duration::zero()) pulse_interval_ = interval;
   refused_orders_.clear();
   unsupported_.clear();

@@ -1,5 +1,6 @@
 // muster-agent: wiring only. Exit codes: 0 told to leave (SIGTERM, SIGINT); 12 a second agent on this state directory; 64 usage; 70 everything else that
 // trying again cannot mend (another cluster's agent included).
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
+#include "common/process/identity.h"
 
 namespace {
 
@@ -57,13 +59,24 @@ Result<int> run(const agent::CommandLine& line) {
     if (auto found = endpoint()) controller = found->address;
     if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
   }
-  auto inventory = agent::probe_inventory({.address = line.address, .controller = controller, .labels = line.labels});
-  if (!inventory) return fail(std::move(inventory).error());
+  std::optional<agent::Way> way;
+  std::string address = line.address;
+  if (address.empty()) {
+    auto found = agent::Way::to(controller);
+    if (!found) return fail(std::move(found).error());
+    auto local = found->local_address();
+    if (!local) return fail(std::move(local).error());
+    way = std::move(*found);
+    address = std::move(*local);
+  }
   auto known = known_devices(line);
   if (!known) return fail(std::move(known).error());
   auto cgroup = agent::choose_cgroup_base(line.cgroup, line.name, state->identity().instance);
   if (!cgroup) return fail(std::move(cgroup).error());
   log::info(cgroup->note);
+
+  const auto own = process::identify(::getpid());
+  if (!own) return fail(Error(own.error()));
 
   const char* own_path = std::getenv("PATH");
   agent::AgentOptions options{.host = {.layout = state->layout(),
@@ -73,8 +86,10 @@ Result<int> run(const agent::CommandLine& line) {
                                        .path = own_path == nullptr ? "" : own_path,
                                        .cgroup_base = cgroup->base,
                                        .min_free_bytes = line.min_free_bytes},
-                              .inventory = *inventory,
+                              .inventory = agent::probe_inventory({.address = address, .labels = line.labels}),
+                              .network = [way](v1::Inventory& inventory) { agent::read_network(inventory, way ? &*way : nullptr); },
                               .version = MUSTER_VERSION,
+                              .life = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
                               .endpoint = endpoint};
   if (*known) {
     for (v1::Device& device : agent::probe::to_v1(**known)) {
@@ -85,8 +100,7 @@ Result<int> run(const agent::CommandLine& line) {
     options.probe = agent::probe::ProbeOptions{.cores = agent::usable_cores()};
     options.probe_interval = line.probe_interval;
   }
-  log::info("starting",
-            {{"node", line.name.str()}, {"instance", state->identity().instance.str()}, {"address", inventory->address()}, {"state", line.state_dir.string()}});
+  log::info("starting", {{"node", line.name.str()}, {"instance", state->identity().instance.str()}, {"address", address}, {"state", line.state_dir.string()}});
 
   async::Loop loop("agent");
   std::promise<int> ended;

@@ -6,6 +6,6 @@
 
 namespace muster::agent {
 
-inline constexpr std::array<std::string_view, 3> kLaunchFeatures = {"launch-files", "companions", "setup"};
+inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>({"launch-files", "companions", "setup", "last-step", "node-script", "patched-files"});
 
 }  // namespace muster::agent

@@ -80,7 +80,8 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
   impl_->remember(run, *entry, {mark});
 }
 
-void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen, v1::EvidenceKind kind) {
+void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen, v1::EvidenceKind kind,
+                         std::optional<std::int64_t> step, std::optional<std::int64_t> total) {
   Entry* entry = impl_->find(run);
   if (entry == nullptr || entry->view.marked_end(rank)) return;
   std::vector<rundir::v1::Mark> marks;
@@ -93,6 +94,8 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   marks.back().mutable_evidence()->set_rank(rank);
   marks.back().mutable_evidence()->set_line(evidence);
   marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
+  if (step) marks.back().mutable_evidence()->set_step(*step);
+  if (total) marks.back().mutable_evidence()->set_total(*total);
   impl_->remember(run, *entry, marks);
 }
 
@@ -288,8 +291,8 @@ void Host::Impl::note_companion_ends(const RunKey& run, Entry& entry) {
   for (const std::string& name : entry.view.companions_without_evidence()) {
     const std::string evidence = evidence_of_log(entry.view.layout().companion_log(name));
     marks.push_back(new_mark());
-    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);
-    marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
+    marks.back().mutable_evidence()->set_companion(name);
+    marks.back().mutable_evidence()->set_line(evidence);
     entry.view.give_companion_evidence(name, evidence);
   }
   if (!marks.empty()) remember(run, entry, marks);

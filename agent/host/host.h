@@ -79,7 +79,7 @@ class Host {
   // Remembered in the mark file, so that a restarted agent reports the same facts.
   void note_first_step(const RunKey& run, std::int64_t step);
   void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence, bool success_seen,
-                     v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED);
+                     v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED, std::optional<std::int64_t> step = {}, std::optional<std::int64_t> total = {});
 
  private:
   struct Entry;

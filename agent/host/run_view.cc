@@ -12,6 +12,7 @@ using rundir::v1::Event;
 using rundir::v1::Mark;
 
 constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
+constexpr std::size_t kCompanionsMost = 16;
 
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
@@ -81,7 +82,11 @@ Result<void> RunView::read_launch() {
   order_.clear_ranks();
   order_.clear_env();
   order_.clear_files();
-  order_.clear_companions();
+  for (v1::CompanionProcess& companion : *order_.mutable_companions()) {
+    std::string name = std::move(*companion.mutable_name());
+    companion.Clear();
+    companion.set_name(std::move(name));
+  }
   return {};
 }
 
@@ -161,6 +166,8 @@ void RunView::fold(const Event& event) {
         exit.evidence = end->second.evidence;
         exit.evidence_kind = end->second.kind;
         exit.success_seen = end->second.success_seen;
+        exit.step = end->second.step;
+        exit.total = end->second.total;
       }
       break;
     }
@@ -226,11 +233,14 @@ void RunView::give_companion_evidence(const std::string& name, const std::string
 // the ranks that left a trace, and of all between them, for ranks of a node are consecutive.
 void RunView::trace_ranks() {
   std::set<std::uint32_t> ranks;
+  std::set<std::string> companions;
   for (const auto& [rank, pid] : seen_.pids) ranks.insert(rank);
   for (const auto& [rank, exit] : seen_.exits) ranks.insert(rank);
   std::error_code error;
   for (std::filesystem::directory_iterator at(layout_.logs(), error), end; !error && at != end; at.increment(error)) {
-    if (const auto rank = rundir::rank_of_log(at->path().filename().string())) ranks.insert(*rank);
+    const std::string name = at->path().filename().string();
+    if (const auto rank = rundir::rank_of_log(name)) ranks.insert(*rank);
+    if (auto beside = rundir::name_of_log_beside(name); beside && companions.size() < kCompanionsMost) companions.insert(std::move(*beside));
   }
   if (ranks.empty() || *ranks.rbegin() - *ranks.begin() >= kRanksMost) return;
   seen_.ranks.resize(*ranks.rbegin() - *ranks.begin() + 1);
@@ -238,6 +248,8 @@ void RunView::trace_ranks() {
   order_.Clear();
   order_.mutable_watching()->set_grammar("none");
   order_.mutable_watching()->set_layout("none");
+  if (companions.erase(rundir::kSetupLog) > 0) order_.mutable_setup();
+  for (const std::string& name : companions) order_.add_companions()->set_name(name);
   ranks_traced_ = true;
 }
 
@@ -270,6 +282,10 @@ void RunView::fold(const Mark& mark) {
     case Mark::kEvidence: {
       const std::uint32_t rank = mark.evidence().rank();
       const std::string& line = mark.evidence().line();
+      if (!mark.evidence().companion().empty()) {
+        give_companion_evidence(mark.evidence().companion(), line);
+        break;
+      }
       if (rank == kCompanionEvidence) {
         const auto name_ends = std::min(line.find('\n'), line.size());
         give_companion_evidence(line.substr(0, name_ends), line.substr(std::min(name_ends + 1, line.size())));
@@ -278,9 +294,13 @@ void RunView::fold(const Mark& mark) {
       const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());
       end_of(rank).evidence = line;
       end_of(rank).kind = kind;
+      if (mark.evidence().has_step()) end_of(rank).step = mark.evidence().step();
+      if (mark.evidence().has_total()) end_of(rank).total = mark.evidence().total();
       if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) {
         exit->second.evidence = line;
         exit->second.evidence_kind = kind;
+        exit->second.step = end_of(rank).step;
+        exit->second.total = end_of(rank).total;
       }
       break;
     }

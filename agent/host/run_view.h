@@ -11,7 +11,7 @@
 
 namespace muster::agent {
 
-// The mark of a companion's evidence is one of a rank that there cannot be: its line is the name, a line feed, and the log's line.
+// Marks of before 0.4: a companion's evidence is that of a rank that there cannot be; its line is the name, a line feed, and the log's line.
 inline constexpr std::uint32_t kCompanionEvidence = UINT32_MAX;
 
 class RunView {
@@ -73,6 +73,7 @@ class RunView {
     std::string evidence;
     v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
     bool success_seen = false;
+    std::optional<std::int64_t> step, total;
   };
   std::map<std::uint32_t, RankEnd> ends_;
   std::map<std::string, std::string> companion_evidence_;  // by name

@@ -1,11 +1,14 @@
 // The training address by rule: ask the kernel which local address it would use towards the controller. A UDP connect sends nothing.
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <system_error>
 
@@ -36,8 +39,8 @@ HostPort split(const std::string& target) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-std::string local_address(const addrinfo& towards, int& error) {
-  const int fd = socket(towards.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+std::string local_address_to(const sockaddr_storage& towards, int& error) {
+  const int fd = socket(towards.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     error = errno;
     return {};
@@ -45,7 +48,8 @@ std::string local_address(const addrinfo& towards, int& error) {
   sockaddr_storage own{};
   socklen_t size = sizeof(own);
   std::string result;
-  if (connect(fd, towards.ai_addr, towards.ai_addrlen) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0) {
+  const socklen_t length = towards.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&towards), length) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0) {
     std::array<char, NI_MAXHOST> text{};
     if (getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0) result = text.data();
   } else {
@@ -55,25 +59,39 @@ std::string local_address(const addrinfo& towards, int& error) {
   return result;
 }
 
+constexpr const char* kHelp = "; give this node's training address with --address";
+
 }  // namespace
 
-Result<std::string> address_towards(const std::string& controller) {
-  if (controller.starts_with("unix:") || controller.starts_with("unix-abstract:") || controller.starts_with('/')) return "127.0.0.1";
+Result<Way> Way::to(const std::string& controller) {
+  Way way;
+  way.controller_ = controller;
+  if (controller.starts_with("unix:") || controller.starts_with("unix-abstract:") || controller.starts_with('/')) return way;
   const auto [host, port] = split(controller);
-  const std::string help = "; give this node's training address with --address";
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (const int rc = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); rc != 0) {
-    return fail(ErrorCode::Unreachable, "looking up the controller's host '" + host + "': " + gai_strerror(rc) + help);
+    return fail(ErrorCode::Unreachable, "looking up the controller's host '" + host + "': " + gai_strerror(rc) + kHelp);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    std::string address = local_address(*one, error);
+    if (one->ai_family != AF_INET && one->ai_family != AF_INET6) continue;
+    sockaddr_storage& address = way.addresses_.emplace_back();
+    std::memcpy(&address, one->ai_addr, std::min<std::size_t>(one->ai_addrlen, sizeof(address)));
+  }
+  if (way.addresses_.empty()) return fail(ErrorCode::Unreachable, "looking up the controller's host '" + host + "': it has no IP address" + kHelp);
+  return way;
+}
+
+Result<std::string> Way::local_address() const {
+  if (addresses_.empty()) return "127.0.0.1";
+  int error = 0;
+  for (const sockaddr_storage& one : addresses_) {
+    std::string address = local_address_to(one, error);
     if (!address.empty()) return address == "::1" ? "127.0.0.1" : address;
   }
-  return fail(ErrorCode::Unreachable, "finding the interface towards '" + controller + "': " + std::generic_category().message(error) + help);
+  return fail(ErrorCode::Unreachable, "finding the interface towards '" + controller_ + "': " + std::generic_category().message(error) + kHelp);
 }
 
 }  // namespace muster::agent

@@ -89,6 +89,14 @@ v1::DeviceReading unseen(const v1::Device& device, const std::vector<std::string
   return reading;
 }
 
+std::vector<std::string> to_tell(const std::vector<std::string>& findings) {
+  std::vector<std::string> told;
+  for (const std::string& finding : findings) {
+    if (told.size() < kFindingsMax) told.push_back(bounded(finding));
+  }
+  return told;
+}
+
 }  // namespace
 
 std::vector<v1::Device> to_v1(const std::vector<Device>& devices) {
@@ -97,8 +105,14 @@ std::vector<v1::Device> to_v1(const std::vector<Device>& devices) {
   return told;
 }
 
+void DeviceBook::restore(const v1::Inventory& kept, bool this_boot) {
+  announced_.assign(kept.devices().begin(), kept.devices().end());
+  announced_findings_.assign(kept.findings().begin(), kept.findings().end());
+  restored_ = this_boot ? Restored::ThisBoot : Restored::AnotherBoot;
+}
+
 bool DeviceBook::failed() const {
-  const bool had_cards = std::ranges::any_of(announced_, is_card);
+  const bool had_cards = restored_ != Restored::AnotherBoot && std::ranges::any_of(announced_, is_card);
   const bool has_cards = std::ranges::any_of(seen_.devices, [](const Device& device) { return device.type != DeviceType::Cpu; });
   return seen_.devices.empty() || (had_cards && !has_cards);
 }
@@ -113,21 +127,19 @@ bool DeviceBook::take(Probed look) {
     if (at != known.end()) keep_known(*at, device);
   };
   for (v1::Device& device : shown) {
-    keep_from(announced_, device);
+    if (restored_ != Restored::AnotherBoot) keep_from(announced_, device);
     if (before) keep_from(*before, device);
   }
-  if (same(shown, announced_)) return false;
+  const bool was_restored = std::exchange(restored_, Restored::No) != Restored::No;
+  if (same(shown, announced_)) return was_restored && to_tell(seen_.findings) != announced_findings_;
   const bool twice = before && same(shown, *before);
   another_ = std::move(shown);
-  return twice || announced_.empty();
+  return twice || was_restored || announced_.empty();
 }
 
 void DeviceBook::announce() {
   if (another_) announced_ = *std::exchange(another_, std::nullopt);
-  announced_findings_.clear();
-  for (const std::string& finding : seen_.findings) {
-    if (announced_findings_.size() < kFindingsMax) announced_findings_.push_back(bounded(finding));
-  }
+  announced_findings_ = to_tell(seen_.findings);
 }
 
 void DeviceBook::fill(v1::Inventory& inventory) const {

@@ -4,8 +4,11 @@
 //   - other devices are to be announced only when two looks in a row agree on them, or when nothing is announced yet;
 //   - a look without a device, or with CPU slots where there were cards, is a tool that failed: what was announced stays;
 //   - what a look says nothing of (an address, the size of the memory) is kept from earlier looks at the same card.
+// Devices that an earlier life of the agent announced stand until the first look that did not fail: that one alone confirms or replaces them. Of another boot
+// they may be others than before, so nothing of them is kept beyond that look.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,7 +28,12 @@ inline constexpr std::size_t kFindingsMax = 32, kFindingBytesMax = 400, kReading
 
 class DeviceBook {
  public:
-  // The latest look. True: other devices than the announced ones are to be announced.
+  // Before the first look: these were announced by an earlier life (kept_devices.h), on this boot or on another one.
+  void restore(const v1::Inventory& kept, bool this_boot);
+  // They stand still, and no look has confirmed or replaced them.
+  [[nodiscard]] bool restored() const { return restored_ != Restored::No; }
+
+  // The latest look. True: what is announced is to be announced anew: other devices, or, of restored ones, other findings.
   bool take(Probed look);
   // The devices and findings of the latest look are those to be told from now on.
   void announce();
@@ -38,8 +46,10 @@ class DeviceBook {
   [[nodiscard]] const std::vector<std::string>& findings() const { return seen_.findings; }  // of the latest look
 
  private:
+  enum class Restored : std::uint8_t { No, ThisBoot, AnotherBoot };
   [[nodiscard]] bool failed() const;
 
+  Restored restored_ = Restored::No;
   std::vector<v1::Device> announced_;
   std::vector<std::string> announced_findings_;
   Probed seen_;                                     // the latest look

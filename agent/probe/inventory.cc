@@ -19,22 +19,23 @@ bool alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
 
-Result<v1::Inventory> probe_inventory(const InventoryOptions& options) {
+v1::Inventory probe_inventory(const InventoryOptions& options) {
   v1::Inventory inventory;
-  if (options.address.empty()) {
-    auto address = address_towards(options.controller);
-    if (!address) return fail(std::move(address).error());
-    inventory.set_address(*address);
-  } else {
-    inventory.set_address(options.address);
-  }
+  inventory.set_address(options.address);
   inventory.set_hostname(host_name());
   inventory.set_cpus(usable_cores());
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page));
   for (const auto& [key, value] : options.labels) (*inventory.mutable_labels())[key] = value;
-  for (v1::NetworkInterface& one : network_interfaces()) *inventory.add_interfaces() = std::move(one);
+  read_network(inventory, nullptr);
   return inventory;
+}
+
+void read_network(v1::Inventory& inventory, const Way* way) {
+  inventory.clear_interfaces();
+  for (v1::NetworkInterface& one : network_interfaces()) *inventory.add_interfaces() = std::move(one);
+  if (way == nullptr) return;
+  if (auto address = way->local_address()) inventory.set_address(std::move(*address));
 }
 
 Result<std::pair<std::string, std::string>> parse_label(const std::string& text) {

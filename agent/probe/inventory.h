@@ -1,11 +1,14 @@
-// What this node is but for its devices (probe.h): read once at the agent's start, sent in Hello. Plain functions over /proc and the system's tables; any
-// thread; blocks for a name look-up at most.
+// What this node is but for its devices (probe.h): read at the agent's start and sent in Hello; its network again when the kernel says that it has changed.
+// Plain functions over /proc and the system's tables; any thread; only Way::to() blocks, for a name look-up.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -13,15 +16,26 @@
 
 namespace muster::agent {
 
+// The way to the controller: its addresses, looked up once.
+class Way {
+ public:
+  static Result<Way> to(const std::string& controller);  // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  // The local address that packets to it leave from now. A controller on this machine (unix socket, loopback): 127.0.0.1.
+  [[nodiscard]] Result<std::string> local_address() const;
+
+ private:
+  std::string controller_;
+  std::vector<sockaddr_storage> addresses_;  // none: it is on this machine
+};
+
 struct InventoryOptions {
-  std::string address;     // training address; empty: that of the interface which routes to the controller
-  std::string controller;  // gRPC target: "host:port", "[v6]:port", "unix:/path"
+  std::string address;  // training address
   std::map<std::string, std::string> labels;
 };
-Result<v1::Inventory> probe_inventory(const InventoryOptions& options);
+v1::Inventory probe_inventory(const InventoryOptions& options);
 
-// The local address that packets to the controller leave from. A controller on this machine (unix socket, loopback): 127.0.0.1.
-Result<std::string> address_towards(const std::string& controller);
+// Its interfaces, and its training address where that is the one towards the controller (`way`; null: it was given). An address that cannot be told now stays.
+void read_network(v1::Inventory& inventory, const Way* way);
 
 // "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.
 Result<std::pair<std::string, std::string>> parse_label(const std::string& text);

@@ -60,10 +60,11 @@ bool sees_all_processes() {
   return size > 0 && std::string_view(name.data(), static_cast<std::size_t>(size)) == "pid:[4026531836]";
 }
 
-void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours, bool sees_all) {
+void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(pid_t)>& ours, bool on_device, bool sees_all) {
   std::erase_if(occupants, [&](Occupant& one) {
-    std::array<std::optional<pid_t>, 2> here = {one.pid, one.pid_in_container};
-    for (const auto& pid : here) {
+    bool known = sees_all;
+    for (const bool in_container : {false, true}) {
+      const std::optional<pid_t> pid = in_container ? one.pid_in_container : one.pid;
       if (!pid || *pid <= 0) continue;
       // One of ours may have ended since the tool looked: its card is not a stranger's for that.
       if (has_ended(*pid)) {
@@ -74,8 +75,10 @@ void keep_strangers(std::vector<Occupant>& occupants, const std::function<bool(p
       if (!sees_all && named && !same_name(one.name, *pid)) continue;
       if (ours && ours(*pid)) return true;
       if (named && one.user.empty()) one.user = user_of(*pid);
+      // The pid that it has in its own container is there, under its name, and is not ours. A host's pid may be the number of another process here.
+      known = known || (in_container && named);
     }
-    return false;
+    return on_device && !known;
   });
 }
 

@@ -4,9 +4,21 @@
 
 namespace muster::agent::probe {
 
-void OwnProcesses::set(std::set<pid_t> pids) {
+void OwnProcesses::set(std::set<pid_t> pids, std::set<std::uint32_t> devices) {
   const std::lock_guard lock(mutex_);
   pids_ = std::move(pids);
+  devices_ = std::move(devices);
+  since_look_.insert(devices_.begin(), devices_.end());
+}
+
+void OwnProcesses::begin_look() {
+  const std::lock_guard lock(mutex_);
+  since_look_ = devices_;
+}
+
+bool OwnProcesses::on_device(std::uint32_t id) const {
+  const std::lock_guard lock(mutex_);
+  return since_look_.contains(id);
 }
 
 bool OwnProcesses::holds(pid_t pid) const {

@@ -75,6 +75,7 @@ std::string tool_path() {
 
 Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
   Probed probed;
+  if (options.own) options.own->begin_look();
   if (options.fixed) {
     probed.devices = *options.fixed;
   } else if (options.slots) {
@@ -102,9 +103,10 @@ Probed probe_devices(process::ToolRunner& tools, const ProbeOptions& options) {
     if (probed.devices.empty() && !failed) probed.devices = cpu_slots(options.cores);
   }
   const bool sees_all = options.sees_all ? *options.sees_all : sees_all_processes();
+  const auto ours = [&](pid_t pid) { return options.own && options.own->holds(pid); };
   for (Device& device : probed.devices) {
     if (!device.numa_node) device.numa_node = numa_node_of(options.sys, device.bus_id);
-    keep_strangers(device.occupants, options.ours, sees_all);
+    keep_strangers(device.occupants, ours, options.own && options.own->on_device(device.id), sees_all);
   }
   return probed;
 }

@@ -6,12 +6,13 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/probe/device.h"
+#include "agent/probe/own_processes.h"
 #include "common/process/tool.h"
 
 namespace muster::agent::probe {
@@ -32,9 +33,9 @@ struct ProbeOptions {
   std::size_t parallel = 4;
   std::filesystem::path hccn_conf = "/etc/hccn.conf";
   std::filesystem::path sys = "/sys";
-  std::function<bool(pid_t)> ours;  // a pid of this side is a rank of muster's, or was one
-  std::optional<bool> sees_all;     // pids here are the machine's own (occupants.h); nothing: looked up
-  int cancel_fd = -1;               // readable: end it, nobody waits for what it finds
+  std::shared_ptr<OwnProcesses> own;  // what muster runs here; none: nothing
+  std::optional<bool> sees_all;       // pids here are the machine's own (occupants.h); nothing: looked up
+  int cancel_fd = -1;                 // readable: end it, nobody waits for what it finds
 };
 
 struct Probed {

@@ -84,7 +84,7 @@ Result<int> status(const Context& context, const LocalOptions& options) {
   render::Table table{.columns = {{"DAEMON"}, {"STATE"}, {"PID", render::Align::Right}, {"LOG"}}, .rows = {}};
   bool all = true;
   for (const auto& daemon : *daemons) {
-    const bool alive = process::alive(daemon.process);
+    const bool alive = is_up(daemon);
     all = all && alive;
     table.rows.push_back({daemon.node.empty() ? daemon.name : daemon.name + " " + daemon.node,
                           context.out.paint(alive ? render::Tint::Good : render::Tint::Bad, alive ? "running" : "gone"), fmt::format("{}", daemon.process.pid),

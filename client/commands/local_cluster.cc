@@ -8,17 +8,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "client/commands/call.h"
 #include "client/commands/local_paths.h"
-#include "client/render/text.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
 #include "common/process/cookie.h"
 #include "common/process/pidfd.h"
-#include "common/process/spawn.h"
 #include "common/rundir/layout.h"
 #include "common/rundir/records.h"
 
@@ -27,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
 
 // Two `local up` or `local down` on one directory wait for each other.
 Result<io::UniqueFd> lock_dir(const fs::path& dir) {
@@ -38,99 +33,6 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
                 fmt::format("locking the private cluster in '{}': another 'muster local' is at work there; try again when it is done", dir.string()));
   }
   return fd;
-}
-
-Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
-  const auto boot = process::boot_id();
-  if (!boot) return fail(boot.error());
-  json list = json::array();
-  for (const auto& daemon : daemons) {
-    list.push_back({{"name", daemon.name},
-                    {"node", daemon.node},
-                    {"pid", daemon.process.pid},
-                    {"startTime", daemon.process.start_time},
-                    {"bootId", boot->str()},
-                    {"log", daemon.log.string()}});
-  }
-  return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
-}
-
-// Beside our own binary: a build folder or an installation holds all four.
-Result<std::string> sibling(std::string_view name) {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  const fs::path path = self.parent_path() / name;
-  if (error || !fs::exists(path, error))
-    return fail(ErrorCode::NotFound, fmt::format("finding '{}': it should lie beside '{}'; is the installation whole?", name, self.string()));
-  return path.string();
-}
-
-std::string log_end(const fs::path& log) {
-  const auto text = io::read_file(log, 64 << 20);
-  if (!text) return "(no log)";
-  std::size_t at = text->size();
-  for (int lines = 0; lines < 4 && at > 0; ++lines) {
-    at = text->rfind('\n', at - 1);
-    if (at == std::string::npos) return render::printable(*text);
-  }
-  std::string out;
-  for (const char c : text->substr(at)) out += c == '\n' ? std::string("\n  ") : render::printable(std::string_view(&c, 1));
-  while (!out.empty() && (out.back() == ' ' || out.back() == '\n')) out.pop_back();
-  return out;
-}
-
-Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, const std::string& node, const std::string& file,
-                                 std::vector<std::string> args) {
-  const fs::path log = local_log(dir, file);
-  auto binary = sibling(name == "controller" ? "muster-controller" : "muster-agent");
-  if (!binary) return fail(std::move(binary.error()));
-  process::SpawnRequest request;
-  request.path = *binary;
-  request.argv = {*binary};
-  for (auto& arg : args) request.argv.push_back(std::move(arg));
-  request.argv.insert(request.argv.end(), {"--log-file", log.string()});
-  request.env = process::own_environment();
-  // A private cluster takes its settings from its own command line, never from a variable meant for a client.
-  std::erase_if(request.env, [](const std::string& entry) { return entry.starts_with("MUSTER_") && !entry.starts_with("MUSTER_LOG_LEVEL="); });
-  request.cwd = "/";
-  request.standard_out = {.path = log.string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600};
-  request.new_session = true;
-  auto pid = process::spawn(request);
-  if (!pid) return fail(std::move(pid.error()));
-  auto process = process::identify(*pid);
-  if (!process) return fail(ErrorCode::Internal, fmt::format("starting the {}: it ended at once:\n  {}", name, log_end(log)));
-  return LocalDaemon{.name = name, .node = node, .process = *process, .log = log};
-}
-
-// Early deaths in the list, as an error; nothing when all live.
-Result<void> all_alive(const std::vector<LocalDaemon>& daemons) {
-  for (const auto& daemon : daemons) {
-    auto pidfd = process::Pidfd::open(daemon.process);
-    if (!pidfd || pidfd->exited())
-      return fail(ErrorCode::Internal,
-                  fmt::format("starting the {}: it ended at once; the end of '{}':\n  {}", daemon.name, daemon.log.string(), log_end(daemon.log)));
-  }
-  return {};
-}
-
-// Waits on the pidfds until all are gone or time is up.
-bool wait_gone(const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
-  for (const auto& daemon : daemons) {
-    auto pidfd = process::Pidfd::open(daemon.process);
-    while (pidfd && !pidfd->exited()) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      if (left <= 0) return false;
-      pollfd item{.fd = pidfd->fd(), .events = POLLIN, .revents = 0};
-      poll(&item, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
-    }
-  }
-  return true;
-}
-
-void signal_all(const std::vector<LocalDaemon>& daemons, int number) {
-  for (const auto& daemon : daemons) {
-    if (auto pidfd = process::Pidfd::open(daemon.process)) (void)pidfd->signal(number);
-  }
 }
 
 // All connected nodes, once those of `daemons` are among them.
@@ -149,7 +51,7 @@ std::optional<std::vector<v1::Node>> connected_nodes(const Session& session, con
 // Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are noticed within a second.
 Result<std::vector<v1::Node>> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
   while (Clock::now() < until) {
-    if (auto alive = all_alive(daemons); !alive) return fail(std::move(alive.error()));
+    if (auto alive = all_up(daemons); !alive) return fail(std::move(alive.error()));
     auto session = context.connect();
     if (session) {
       const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
@@ -178,35 +80,17 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context, const std:
                                                daemons.back().log.parent_path().string()));
 }
 
+// One that was killed holds its state directory until the last of its threads is gone; a new one would be refused it. False.
+Result<bool> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
+  if (wait_gone({daemon}, until)) return false;
+  return fail(ErrorCode::TimedOut,
+              fmt::format("starting the {}{}: the earlier one, process {}, was killed and has not ended (a stuck disk?); try again when it has", daemon.name,
+                          daemon.node.empty() ? "" : " '" + daemon.node + "'", daemon.process.pid));
+}
+
 std::string node_name(std::uint32_t number) { return fmt::format("n{}", number); }
 
 }  // namespace
-
-Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
-  auto text = io::read_file(local_processes(dir), 1 << 20);
-  if (!text) {
-    if (text.error().code == ErrorCode::NotFound)
-      return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': none was started there; 'muster local up' starts one", dir.string()));
-    return fail(std::move(text.error()));
-  }
-  std::vector<LocalDaemon> out;
-  const json list = json::parse(*text, nullptr, false);
-  if (!list.is_array())
-    return fail(ErrorCode::DataLoss,
-                fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
-  const auto boot = process::boot_id();
-  if (!boot) return fail(boot.error());
-  for (const auto& item : list) {
-    if (!item.is_object()) continue;
-    // Of another boot: gone, whoever has its number now.
-    const std::uint64_t start_time = item.value("bootId", "") == boot->str() ? item.value("startTime", std::uint64_t{0}) : 0;
-    out.push_back({.name = item.value("name", ""),
-                   .node = item.value("node", ""),
-                   .process = {.pid = item.value("pid", 0), .start_time = start_time},
-                   .log = item.value("log", "")});
-  }
-  return out;
-}
 
 Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
@@ -228,13 +112,18 @@ Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std:
     }
     return write_daemons(up.dir, all);
   };
-  const auto find = [&](const std::string& name, const std::string& node) {
-    return std::ranges::find_if(known, [&](const LocalDaemon& daemon) { return daemon.name == name && daemon.node == node && process::alive(daemon.process); });
+  // True: it runs, and is in `running` now. False: nothing of an earlier one is left.
+  const auto adopt = [&](const std::string& name, const std::string& node) -> Result<bool> {
+    const auto it = std::ranges::find_if(known, [&](const LocalDaemon& daemon) { return daemon.name == name && daemon.node == node; });
+    if (it == known.end()) return false;
+    if (!is_up(*it)) return wait_for_end(*it, until);
+    running.push_back(*it);
+    return true;
   };
   const fs::path endpoint = local_endpoint(up.dir);
-  if (const auto it = find("controller", ""); it != known.end()) {
-    running.push_back(*it);
-  } else {
+  auto adopted = adopt("controller", "");
+  if (!adopted) return fail(std::move(adopted.error()));
+  if (!*adopted) {
     std::error_code ignored;
     fs::remove(endpoint, ignored);  // of a controller that is gone: nobody must find it
     const std::string socket = local_socket(up.dir).string();
@@ -252,10 +141,9 @@ Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std:
   }
   for (std::uint32_t number = 0; number < up.nodes; ++number) {
     const std::string node = node_name(number);
-    if (const auto it = find("agent", node); it != known.end()) {
-      running.push_back(*it);
-      continue;
-    }
+    adopted = adopt("agent", node);
+    if (!adopted) return fail(std::move(adopted.error()));
+    if (*adopted) continue;
     auto started = start_daemon(up.dir, "agent", node, node,
                                 {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices",
                                  fmt::format("{}", up.devices), "--address", "127.0.0.1"});

@@ -1,5 +1,5 @@
 // A private cluster on this machine: real daemons, SQLite, a unix socket of mode 0600 (or loopback TCP and a token where the path is too long for a
-// socket). Starts, finds and stops them; every signal goes through a pidfd whose start time was checked. One thread; blocks with deadlines.
+// socket). Starts, finds and stops them (local_daemons.h). One thread; blocks with deadlines.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,10 @@
 #include <vector>
 
 #include "client/commands/context.h"
+#include "client/commands/local_daemons.h"
 #include "common/base/error.h"
-#include "common/process/identity.h"
 
 namespace muster::client {
-
-struct LocalDaemon {
-  std::string name;  // "controller", "agent n0"
-  std::string node;  // agents only
-  process::ProcessId process;
-  std::filesystem::path log;
-};
 
 struct LocalUp {
   std::filesystem::path dir;
@@ -27,9 +20,6 @@ struct LocalUp {
   std::uint32_t devices = 4;                 // a node
   std::vector<std::string> controller_args;  // passed on, for tests and operators
 };
-
-// The daemons of `processes`, living or not. NotFound: no cluster was ever started here.
-Result<std::vector<LocalDaemon>> read_daemons(const std::filesystem::path& dir);
 
 // Starts what is not running, waits until every node of `up` is connected: then all nodes that are, those of an earlier, larger cluster among them. What runs
 // is left as it is, with as many devices as it has. A daemon that ends at once is reported with the end of its log.

@@ -36,6 +36,14 @@ std::optional<std::uint32_t> rank_of_log(std::string_view file_name) {
   return plain_number(file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size()));
 }
 
+std::optional<std::string> name_of_log_beside(std::string_view file_name) {
+  constexpr std::string_view kBegin = "companion-", kEnd = ".log";
+  if (file_name == "setup.log") return kSetupLog;
+  if (file_name.size() <= kBegin.size() + kEnd.size() || !file_name.starts_with(kBegin) || !file_name.ends_with(kEnd)) return std::nullopt;
+  const std::string_view name = file_name.substr(kBegin.size(), file_name.size() - kBegin.size() - kEnd.size());
+  return is_companion_name(name) ? std::optional<std::string>(name) : std::nullopt;
+}
+
 std::string cookie(const ClusterId& cluster, const JobId& job, AttemptNo attempt, const NodeName& node) {
   return cluster.str() + "/" + job.str() + "." + std::to_string(attempt.value) + "@" + node.str();
 }

@@ -2,6 +2,7 @@
 //
 //   <agent state directory>/                    mode 0700
 //     identity            node instance, cluster id, highest controller epoch, highest acknowledged journal index (synced: must outlive power)
+//     devices             the devices that the agent announced last, for its next start (synced)
 //     lock                flock: one agent a state directory
 //     runs/
 //       <job>.<attempt>/
@@ -14,10 +15,12 @@
 //         logs/rank-<N>.log      a rank's stdout and stderr, O_APPEND, the rank writes it itself
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
-//         logs/companion-<NAME>.log   a companion's stdout and stderr
+//         logs/companion-<NAME>.log   a companion's stdout and stderr; companion-<NAME>.cursor as of a rank
 //         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
 //         setup.env       the setup's last act: its environment, which every process of the attempt inherits
-//         logs/setup.log  the setup's stdout and stderr
+//         logs/setup.log  the setup's stdout and stderr; setup.cursor as of a rank
+//         shim/           agent, before the spawn, for a script a node: torchrun, msrun and python as links to muster-worker, first on the script's PATH
+//         launches        the launchers in shim/, appended: when each launch inside the script began, and how it ended
 //
 // Durable against the death of any process, not against power loss: no sync on the launch path; every record carries the boot id.
 // Format: docs/run-directory.md. Version 1 is readable for ever.
@@ -40,6 +43,7 @@ class AgentLayout {
   explicit AgentLayout(std::filesystem::path state_dir) : root_(std::move(state_dir)) {}
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
   [[nodiscard]] std::filesystem::path identity() const { return root_ / "identity"; }
+  [[nodiscard]] std::filesystem::path devices() const { return root_ / "devices"; }
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const { return runs() / (job.str() + "." + std::to_string(attempt.value)); }
@@ -49,6 +53,8 @@ class AgentLayout {
  private:
   std::filesystem::path root_;
 };
+
+inline constexpr const char* kSetupLog = "setup";
 
 class RunLayout {
  public:
@@ -69,6 +75,13 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
   [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
   [[nodiscard]] std::filesystem::path setup_log() const { return logs() / "setup.log"; }
+  [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
+  [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
+  // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or kSetupLog.
+  [[nodiscard]] std::filesystem::path log_beside(const std::string& name) const { return name == kSetupLog ? setup_log() : companion_log(name); }
+  [[nodiscard]] std::filesystem::path cursor_beside(const std::string& name) const {
+    return logs() / (name == kSetupLog ? "setup.cursor" : "companion-" + name + ".cursor");
+  }
 
  private:
   std::filesystem::path root_;
@@ -78,6 +91,8 @@ class RunLayout {
 bool is_companion_name(std::string_view name);
 // The rank whose log has this name ("rank-3.log").
 std::optional<std::uint32_t> rank_of_log(std::string_view file_name);
+// The name for which RunLayout::log_beside has this file ("companion-scheduler.log", "setup.log").
+std::optional<std::string> name_of_log_beside(std::string_view file_name);
 
 // The value of MUSTER_COOKIE: what a sweep looks for in /proc/PID/environ. A function of names alone, so that an agent that lost its state
 // directory can still sweep.

@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -99,9 +100,9 @@ class Machine:
         wanted = {int(name.strip("_")): word for name, word in health.items()}
         self.until(lambda: {device: self.readings().get(device, {}).get("health") for device in wanted} == wanted, f"readings {wanted}")
 
-    def job(self, name, devices, run):
+    def job(self, name, devices, run, recovery=""):
         return self.cluster.submit(f"name: {name}\nengine: command\nlaunch: {{run: [sh, -c, {json.dumps(run)}]}}\nresources: {{nodes: 1, devices: {devices}}}\n"
-                                   "recovery: {max_restarts: 0}\n")  # fmt: skip
+                                   f"recovery: {{max_restarts: 0{recovery}}}\n")  # fmt: skip
 
     def why(self, job):
         return self.cluster.muster("why", job).out
@@ -228,6 +229,40 @@ class Devices(unittest.TestCase):
         machine.until(lambda: any("npu-smi" in command for _, command in private.processes_of(machine.tools)), "a look")
         self.assertEqual(machine.agent.stop(), 0)
         self.assertEqual([command for _, command in private.processes_of(machine.tools)], [])
+
+    def test_an_agent_that_starts_again_while_the_tools_hang(self):
+        """Its first Hello waited up to 21 s for them: ranks with a shorter grace ended for want of a word from the controller."""
+        for kept in (True, False):
+            with self.subTest(kept=kept):
+                machine = Machine(self, "910b_container")
+                machine.until_health(_0="ok", _3="ok")
+                with machine.cluster.gate() as gate:
+                    job = machine.job("runs", 1, f"read line < {gate.path}", recovery=", orphan_grace: 5s")
+                    machine.cluster.wait_event(lambda event: event["type"] == "node-started", job)
+                    lease = machine.cluster.path("agent", "runs", f"{job}.1", "lease")
+                    machine.agent.stop(signal.SIGKILL)
+                    written = os.stat(lease).st_mtime_ns
+                    machine.tool("npu-smi", "hang")
+                    if not kept:
+                        os.unlink(machine.cluster.path("agent", "devices"))
+                    machine.start()
+                    machine.until(lambda: os.stat(lease).st_mtime_ns > written, "a longer lease")
+                    self.assertEqual(len(machine.devices()), 4 if kept else 0)
+                    late = machine.job("late", 1, "true") if kept else None
+                    machine.agent.wait_for("did not end within 5000 ms")
+                    if kept:
+                        said = machine.agent.said()
+                        self.assertLess(said.index("attached to the controller"), said.index("did not end within 5000 ms"), "it attached before the tools answered")
+                        machine.until_health(_0="bad", _3="bad")
+                        self.assertEqual(machine.placed(late), [], "nothing new came on cards that nobody had looked at")
+                    machine.tool("npu-smi", "recorded")
+                    machine.until_health(_0="ok", _3="ok")
+                    if kept:
+                        machine.well(late)
+                    gate.open()
+                    machine.well(job)
+                    shown = json.loads(machine.cluster.muster("show", job, "-o", "json", code=0).out)
+                    self.assertEqual(len(shown["attempts"]), 1, "nothing of this disturbed the rank")
 
     def test_cards_and_tools_that_vanish_and_come_back(self):
         machine = Machine(self, "910b_container")

@@ -4,6 +4,7 @@
 Run:  /usr/bin/python3 tests/integration/local_test.py [-v] [CASE]
 """
 
+import ctypes
 import json
 import os
 import re
@@ -12,6 +13,24 @@ import unittest
 
 import private
 from private import Private
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+PTRACE_SEIZE, PTRACE_DETACH, PTRACE_O_TRACEEXIT, WALL = 0x4206, 17, 0x40, 0x40000000
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def waits_for_a_process(pid):
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any("pidfd" in os.readlink(f"{folder}/{name}") for name in os.listdir(folder))
+    except FileNotFoundError:  # a descriptor that was closed meanwhile
+        return False
 
 
 def job(name, run, resources="{nodes: 2, devices: 1, type: cpu}"):
@@ -54,7 +73,6 @@ class Local(unittest.TestCase):
 
         # One that was killed is started again, the others stay.
         os.kill(int(pids[1]), signal.SIGKILL)
-        private.wait_until(lambda: self.cluster.muster("local", "status").code != 0, what="status to notice")
         self.cluster.muster("local", "status", code=13)
         self.cluster.muster("local", "up", code=0)
         self.assertEqual(self.pids()[::2], pids[::2])
@@ -80,6 +98,32 @@ class Local(unittest.TestCase):
         self.assertEqual(self.cluster.muster("wait", "endless", code=3).out, "")
         self.cluster.trivial()
         self.cluster.muster("local", "down", code=0)
+
+    def test_up_while_a_killed_agent_is_still_ending(self):
+        """The new agent was refused the state directory: of the killed one the first thread was gone, which looks like the whole process, and another held the lock."""
+        self.cluster.muster("local", "up", "--nodes", "1", "--devices", "1", code=0)
+        pids = self.pids()
+        agent = int(pids[1])
+        thread = max(int(name) for name in os.listdir(f"/proc/{agent}/task"))
+        self.assertNotEqual(thread, agent)
+        if LIBC.ptrace(PTRACE_SEIZE, thread, None, PTRACE_O_TRACEEXIT) != 0:
+            self.skipTest("this user may trace no process")
+        os.kill(agent, signal.SIGKILL)
+        self.assertEqual(os.waitpid(thread, WALL)[0], thread)  # it stops at its exit
+        private.wait_until(lambda: state_of(agent) == "Z", what="the first thread's end")
+        with self.cluster.start("local", "up", "--nodes", "1", "--devices", "1") as up:
+            up_fd = os.pidfd_open(up.pid)
+            try:
+                private.wait_until(lambda: waits_for_a_process(up.pid), up_fd, what="`local up` to wait for the agent's end")
+                self.assertEqual(LIBC.ptrace(PTRACE_DETACH, thread, None, None), 0)
+                self.assertEqual(up.communicate(timeout=private.PATIENCE), ("private cluster in " + self.state + ": controller and 1 node with 1 device each are up\n", ""))
+            finally:
+                os.close(up_fd)
+            self.assertEqual(up.returncode, 0)
+        now = self.pids()
+        self.assertEqual(now[0], pids[0])
+        self.assertNotEqual(now[1], pids[1])
+        self.cluster.trivial()
 
     def test_up_says_what_there_is(self):
         """`up --devices 8` said 8 of a cluster that went on with 2."""

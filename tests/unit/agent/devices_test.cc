@@ -2,6 +2,7 @@
 #include <condition_variable>
 
 #include "agent/loop.h"
+#include "agent/probe/kept_devices.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "tests/unit/agent_host/support.h"
@@ -38,12 +39,7 @@ class AgentDevices : public ::testing::Test {
     for (const char* tool : {"npu-smi", "hccn_tool"}) tools_.tool(tool, "recorded");
   }
   ~AgentDevices() override {
-    if (agent_) {
-      agent_->stop();
-      loop_->stop();
-    }
-    agent_.reset();
-    loop_.reset();
+    leave();
     controller_.reset();
     ::unsetenv("MUSTER_RECORDED");
   }
@@ -56,16 +52,25 @@ class AgentDevices : public ::testing::Test {
     std::filesystem::rename(tools_.path() / "next.txt", tools_.path() / "machine.txt");
     ASSERT_EQ(::setenv("MUSTER_RECORDED", tools_.file("machine.txt").c_str(), 1), 0);
   }
-  void begin(Duration interval, Duration bound = std::chrono::seconds(120)) {
+  void leave() {
+    if (agent_) {
+      agent_->stop();
+      loop_->stop();
+    }
+    agent_.reset();
+    loop_.reset();
+  }
+  void begin(Duration interval, Duration bound = std::chrono::seconds(120), const BootId& boot = *process::boot_id()) {
     auto state = StateDir::open(dir_.path() / "state");
     ASSERT_TRUE(state) << state.error().message;
     loop_ = std::make_unique<async::Loop>("test-agent");
     AgentOptions options{
         .host = {.layout = state->layout(),
-                 .self = {.instance = state->identity().instance, .boot_id = *process::boot_id()},
+                 .self = {.instance = state->identity().instance, .boot_id = boot},
                  .node = kNode,
                  .worker = worker_binary(),
                  .min_free_bytes = 1},
+        .network = network_,
         .probe = probe::ProbeOptions{.path = tools_.path().string() + ":/usr/bin:/bin", .each = milliseconds(120'000), .total = milliseconds(120'000)},
         .probe_interval = interval,
         .first_look_bound = bound,
@@ -92,8 +97,23 @@ class AgentDevices : public ::testing::Test {
         .has_value();
   }
 
+  // Tells its devices, once, and leaves.
+  void first_life() {
+    begin(Duration::zero());
+    ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+    leave();
+  }
+  std::vector<v1::Inventory> hellos() {
+    std::vector<v1::Inventory> all;
+    for (const v1::ConnectRequest& request : controller_->heard()) {
+      if (request.has_hello()) all.push_back(request.hello().inventory());
+    }
+    return all;
+  }
+
   TempDir dir_;
   probe::Folder tools_;
+  std::function<void(v1::Inventory&)> network_;
   std::string address_;
   std::atomic<bool> acks_ = true;
   std::unique_ptr<FakeController> controller_;
@@ -138,6 +158,80 @@ TEST_F(AgentDevices, WhatComesLateIsToldWithAnotherHello) {
   begin(Duration::zero(), Duration::zero());
   EXPECT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4; }));
   EXPECT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+}
+
+// A tool that hung kept an agent that was started again from its controller, and ranks with a short grace from its word.
+TEST_F(AgentDevices, OfTheLastLifeAreToldWhileAToolHangs) {
+  first_life();
+  tools_.tool("npu-smi", "hang");
+  begin(Duration::zero());
+  const auto pulse = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+    hellos += request.has_hello() ? 1 : 0;
+    return hellos == 2 && request.has_pulse();
+  });
+  ASSERT_TRUE(pulse);
+  EXPECT_EQ(pulse->pulse().devices_size(), 0) << "nobody has looked at them: nothing is placed on them";
+  const auto told = hellos();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[1].SerializeAsString(), told[0].SerializeAsString()) << "no other node than before";
+  EXPECT_EQ(std::ranges::count(told[1].features(), probe::kDeviceReadings), 1);
+}
+
+TEST_F(AgentDevices, OfTheLastLifeAreConfirmedByTheFirstLook) {
+  first_life();
+  const std::string kept = read_text(dir_.path() / "state/devices");
+  const BootId other("another-boot");
+  begin(Duration::zero(), std::chrono::seconds(120), other);
+  const auto pulse = controller_->wait_for([hellos = 0](const v1::ConnectRequest& request) mutable {
+    hellos += request.has_hello() ? 1 : 0;
+    return hellos == 2 && request.has_pulse() && request.pulse().devices_size() == 4;
+  });
+  ASSERT_TRUE(pulse);
+  leave();
+  EXPECT_EQ(hellos().size(), 2U) << "there was nothing else to say";
+  const auto again = probe::load_kept(dir_.path() / "state/devices", StateDir::open(dir_.path() / "state")->identity().instance, other);
+  ASSERT_TRUE(again && *again);
+  EXPECT_TRUE((*again)->this_boot) << "they are this boot's since that look";
+  EXPECT_NE(read_text(dir_.path() / "state/devices"), kept);
+}
+
+TEST_F(AgentDevices, OfTheLastLifeAreReplacedByTheFirstLook) {
+  first_life();
+  machine("910b_alarm");
+  begin(std::chrono::hours(1));
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 4 && inventory.devices(3).id() == 7; }));
+  const auto told = hellos();
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[1].devices(3).id(), 3U);
+}
+
+TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
+  first_life();
+  ASSERT_EQ(std::filesystem::status(dir_.path() / "state/devices").permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  dir_.write("state/devices", "rubbish");
+  tools_.tool("npu-smi", "hang");
+  begin(Duration::zero(), milliseconds(1));
+  ASSERT_TRUE(told([](const v1::Inventory& inventory) { return inventory.devices_size() == 0; })) << "it waited for the look, and no longer than its bound";
+  EXPECT_EQ(hellos().size(), 2U);
+}
+
+TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {
+  first_life();
+  network_ = [](v1::Inventory& inventory) {
+    inventory.clear_interfaces();
+    v1::NetworkInterface& one = *inventory.add_interfaces();
+    one.set_name("bond0");
+    one.add_addresses("10.0.0.9");
+    inventory.set_address("10.0.0.9");
+  };
+  begin(Duration::zero());
+  const auto inventory = told([](const v1::Inventory& one) { return one.interfaces_size() == 1; });
+  ASSERT_TRUE(inventory);
+  EXPECT_EQ(inventory->interfaces(0).name(), "bond0");
+  EXPECT_EQ(inventory->address(), "10.0.0.9");
+  EXPECT_EQ(inventory->devices_size(), 4);
+  ASSERT_EQ(hellos().size(), 3U);
+  EXPECT_EQ(hellos()[1].interfaces_size(), 0);
 }
 
 TEST_F(AgentDevices, ACardThatVanishesAndComesBack) {

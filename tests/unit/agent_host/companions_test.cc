@@ -1,6 +1,7 @@
 // Companions and setup through the whole host: order, record, worker, what is seen and told of it.
 #include <algorithm>
 
+#include "agent/host/companion_log.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_host/support.h"
@@ -54,6 +55,48 @@ TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
   const auto again = facts_of(kRun, life.seen());
   ASSERT_EQ(again.size(), facts.size());
   for (std::size_t i = 0; i < facts.size(); ++i) EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
+}
+
+// Agents of before 0.4 wrote it as that of a rank that there cannot be.
+TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
+  const rundir::RunLayout layout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
+  {
+    HostLife life(dir_.path() / "state");
+    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+    ASSERT_TRUE(life.wait_for(over));
+  }
+  std::filesystem::remove(layout.mark());
+  {
+    auto marks = rundir::MarkWriter::open(layout.mark());
+    ASSERT_TRUE(marks);
+    rundir::v1::Mark mark;
+    mark.mutable_evidence()->set_rank(4'294'967'295);
+    mark.mutable_evidence()->set_line("scheduler\nRuntimeError: of the mark");
+    ASSERT_TRUE(marks->append({mark}));
+  }
+  HostLife life(dir_.path() / "state");
+  const auto facts = facts_of(kRun, life.seen());
+  const v1::CompanionExited* exited = told(facts);
+  ASSERT_NE(exited, nullptr);
+  EXPECT_EQ(exited->evidence(), "RuntimeError: of the mark");
+}
+
+// What the watch has to follow, also after a restart of the agent.
+TEST_F(Companions, TheOrderKeepsTheNamesOfTheLogsAlone) {
+  {
+    HostLife life(dir_.path() / "state");
+    v1::NodeLaunch launch = with_companion("true", "true");
+    launch.mutable_setup()->add_commands("true");
+    life.perform(StartRun{.run = kRun, .launch = std::move(launch)});
+    ASSERT_TRUE(life.wait_for(over));
+  }
+  HostLife life(dir_.path() / "state");
+  life.on_loop([&] {
+    const v1::NodeLaunch* order = life.host().order(kRun);
+    ASSERT_NE(order, nullptr);
+    EXPECT_EQ(companion_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
+    EXPECT_EQ(order->companions(0).argv_size() + static_cast<int>(order->companions(0).env().size()), 0);
+  });
 }
 
 TEST_F(Companions, AGoodEndAndAStopAreNoFacts) {
@@ -186,7 +229,8 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
     rundir::v1::Event exited = rundir::stamped_event({.now = system_clock().now(), .boot = BootId("another-boot")});
     exited.mutable_exited()->set_rank(6);
     ASSERT_TRUE(events->append(exited));
-    for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log"}) std::ofstream(layout.logs() / name) << "line\n";
+    for (const char* name : {"rank-4.log", "rank-7.log", "rank-x.log", "worker.log", "setup.log", "companion-scheduler.log", "companion-.log", "setup.cursor"})
+      std::ofstream(layout.logs() / name) << "line\n";
 
     HostLife life(dir.path() / "state");
     const Self self{.instance = life.state().identity().instance, .boot_id = *process::boot_id()};
@@ -199,6 +243,7 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
     life.on_loop([&] {
       ASSERT_NE(life.host().order(kRun), nullptr);
       EXPECT_EQ(life.host().order(kRun)->watching().grammar(), "none");
+      EXPECT_EQ(companion_logs(*life.host().order(kRun)), (std::vector<std::string>{"scheduler", "setup"}));
     });
     EXPECT_EQ(facts_of(kRun, life.seen()).size(), 5U) << "one exit, three that nobody saw, the sweep";
   }

@@ -386,7 +386,7 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
     life.on_loop([&] {
       life.host().note_first_step(kRun, 7);
       life.host().note_first_step(kRun, 9);
-      life.host().note_rank_end(kRun, 0, "ValueError: x", true);
+      life.host().note_rank_end(kRun, 0, "ValueError: x", true, v1::EVIDENCE_KIND_CAUSE, 40, 100);
       life.host().note_rank_end(kRun, 1, "", false);
     });
   }
@@ -395,7 +395,10 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   EXPECT_EQ(seen.first_step, 7);
   EXPECT_EQ(seen.exits.at(0).evidence, "ValueError: x");
   EXPECT_TRUE(seen.exits.at(0).success_seen);
+  EXPECT_EQ(seen.exits.at(0).step, 40);
+  EXPECT_EQ(seen.exits.at(0).total, 100);
   EXPECT_EQ(seen.exits.at(1).evidence, "");
+  EXPECT_FALSE(seen.exits.at(1).step);
   life.on_loop([&] {
     EXPECT_TRUE(life.host().rank_end_known(kRun, 1)) << "read to its end, and nothing was there";
     EXPECT_FALSE(life.host().rank_end_known(kRun, 2));

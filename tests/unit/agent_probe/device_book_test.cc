@@ -151,6 +151,74 @@ TEST(DeviceBook, TheFirstDevicesThatAreSeenAreToldAtOnce) {
   EXPECT_EQ(announced(book), 2U);
 }
 
+// What a book that was told `before` announces after a restart of the agent.
+class RestoredBook : public testing::Test {
+ protected:
+  void restore(const Probed& before, bool this_boot) {
+    DeviceBook earlier;
+    EXPECT_TRUE(earlier.take(before));
+    earlier.announce();
+    v1::Inventory kept;
+    earlier.fill(kept);
+    book_.restore(kept, this_boot);
+    EXPECT_TRUE(book_.restored());
+    EXPECT_EQ(announced(book_), before.devices.size());
+  }
+  DeviceBook book_;
+};
+
+TEST_F(RestoredBook, TellsTheSameUntilAToolAnswers) {
+  restore(cards(3), true);
+  v1::Inventory inventory;
+  book_.fill(inventory);
+  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1) << "nothing is placed before the first reading";
+  EXPECT_FALSE(book_.take(failing()));
+  EXPECT_TRUE(book_.restored()) << "that was no answer";
+  EXPECT_EQ(announced(book_), 3U);
+  EXPECT_FALSE(book_.take(cards(3)));
+  EXPECT_FALSE(book_.restored());
+  EXPECT_EQ(text(book_.readings()), "0:OK; 1:OK; 2:OK; ");
+}
+
+TEST_F(RestoredBook, OneLookReplacesThem) {
+  for (const bool this_boot : {true, false}) {
+    book_ = DeviceBook();
+    restore(cards(3), this_boot);
+    EXPECT_TRUE(book_.take(without(cards(3), 1)));
+    book_.announce();
+    EXPECT_EQ(book_.ids(), (std::set<std::uint32_t>{0, 2}));
+    EXPECT_FALSE(book_.take(cards(3))) << "from now on it takes two";
+  }
+}
+
+TEST_F(RestoredBook, OtherFindingsAreTold) {
+  restore(cards(2), true);
+  Probed look = cards(2);
+  look.findings = {"the table may not be whole"};
+  EXPECT_TRUE(book_.take(look));
+  book_.announce();
+  v1::Inventory inventory;
+  book_.fill(inventory);
+  ASSERT_EQ(inventory.findings_size(), 1);
+  EXPECT_EQ(inventory.devices_size(), 2);
+}
+
+// Cards do not go while the machine is up; after a reboot they may be others in the same slots, with other addresses.
+TEST_F(RestoredBook, OfAnotherBootNothingIsKept) {
+  Probed slots, bare = cards(2);
+  slots.devices.resize(2);
+  slots.devices[1].id = 1;
+  for (Device& device : bare.devices) device.addresses.clear();
+  for (const bool this_boot : {true, false}) {
+    book_ = DeviceBook();
+    restore(cards(2), this_boot);
+    EXPECT_EQ(book_.take(bare), !this_boot);
+    book_ = DeviceBook();
+    restore(cards(2), this_boot);
+    EXPECT_EQ(book_.take(slots), !this_boot) << "a tool that is gone";
+  }
+}
+
 TEST(DeviceBook, CpuSlotsAreNotLookedAt) {
   DeviceBook book;
   Probed slots;

@@ -14,13 +14,12 @@ namespace muster::agent {
 namespace {
 
 TEST(Inventory, WhatTheNodeIs) {
-  const auto inventory = probe_inventory({.address = "10.1.2.3", .controller = "unix:/x", .labels = {{"rack", "r1"}}});
-  ASSERT_TRUE(inventory) << inventory.error().message;
-  EXPECT_EQ(inventory->address(), "10.1.2.3");
-  EXPECT_EQ(inventory->labels().at("rack"), "r1");
-  EXPECT_GT(inventory->memory_bytes(), 1U << 20);
-  EXPECT_FALSE(inventory->hostname().empty());
-  EXPECT_EQ(inventory->devices_size(), 0);
+  const v1::Inventory inventory = probe_inventory({.address = "10.1.2.3", .labels = {{"rack", "r1"}}});
+  EXPECT_EQ(inventory.address(), "10.1.2.3");
+  EXPECT_EQ(inventory.labels().at("rack"), "r1");
+  EXPECT_GT(inventory.memory_bytes(), 1U << 20);
+  EXPECT_FALSE(inventory.hostname().empty());
+  EXPECT_EQ(inventory.devices_size(), 0);
 }
 
 TEST(Inventory, CpusAreTheCoresOfThisProcess) {
@@ -34,10 +33,9 @@ TEST(Inventory, CpusAreTheCoresOfThisProcess) {
     }
   }
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-  const auto inventory = probe_inventory({.controller = "unix:/x"});
+  const v1::Inventory inventory = probe_inventory({});
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
-  ASSERT_TRUE(inventory);
-  EXPECT_EQ(inventory->cpus(), 1U);
+  EXPECT_EQ(inventory.cpus(), 1U);
 }
 
 // A list as getifaddrs() gives it: one entry an address.
@@ -97,18 +95,31 @@ TEST(Interfaces, NamesThatAreNoText) {
 }
 
 TEST(Address, OfTheInterfaceThatRoutesToTheController) {
-  EXPECT_EQ(address_towards("127.0.0.1:7777").value(), "127.0.0.1");
-  EXPECT_EQ(address_towards("127.9.9.9:7777").value(), "127.0.0.1") << "the kernel's choice, not the peer's address";
-  EXPECT_EQ(address_towards("dns:///localhost:7777").value(), "127.0.0.1");
-  EXPECT_EQ(address_towards("unix:/run/muster.sock").value(), "127.0.0.1");
+  const auto towards = [](const std::string& controller) { return Way::to(controller).value().local_address().value(); };
+  EXPECT_EQ(towards("127.0.0.1:7777"), "127.0.0.1");
+  EXPECT_EQ(towards("127.9.9.9:7777"), "127.0.0.1") << "the kernel's choice, not the peer's address";
+  EXPECT_EQ(towards("dns:///localhost:7777"), "127.0.0.1");
+  EXPECT_EQ(towards("unix:/run/muster.sock"), "127.0.0.1");
 }
 
 TEST(Address, UnknownHostSaysWhatHelps) {
-  const auto address = address_towards("no-such-host.invalid:1");
-  ASSERT_FALSE(address);
-  EXPECT_EQ(address.error().code, ErrorCode::Unreachable);
-  EXPECT_NE(address.error().message.find("'no-such-host.invalid'"), std::string::npos);
-  EXPECT_NE(address.error().message.find("--address"), std::string::npos);
+  const auto way = Way::to("no-such-host.invalid:1");
+  ASSERT_FALSE(way);
+  EXPECT_EQ(way.error().code, ErrorCode::Unreachable);
+  EXPECT_NE(way.error().message.find("'no-such-host.invalid'"), std::string::npos);
+  EXPECT_NE(way.error().message.find("--address"), std::string::npos);
+}
+
+TEST(Network, WhatIsReadAgainReplacesWhatWasThere) {
+  v1::Inventory inventory = probe_inventory({.address = "10.1.2.3", .labels = {{"rack", "r1"}}});
+  const v1::Inventory before = inventory;
+  inventory.add_interfaces()->set_name("gone");
+  read_network(inventory, nullptr);
+  EXPECT_EQ(inventory.SerializeAsString(), before.SerializeAsString());
+  const Way here = Way::to("unix:/x").value();
+  read_network(inventory, &here);
+  EXPECT_EQ(inventory.address(), "127.0.0.1");
+  EXPECT_EQ(inventory.labels().at("rack"), "r1");
 }
 
 TEST(Label, GoodAndBad) {

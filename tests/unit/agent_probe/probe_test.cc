@@ -204,7 +204,7 @@ TEST(Occupants, OursAreNoStrangers) {
   const pid_t own = ::getpid();
   const auto left = [&](Occupant one, bool ours) {
     std::vector<Occupant> occupants = {std::move(one)};
-    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == own; }, false);
+    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == own; }, false, false);
     return occupants;
   };
   EXPECT_TRUE(left({.pid = own, .name = own_name().substr(0, 13)}, true).empty());
@@ -217,8 +217,34 @@ TEST(Occupants, OursAreNoStrangers) {
   EXPECT_FALSE(stranger[0].user.empty());
   EXPECT_EQ(left({.pid = 0x7FFFFFFF, .name = "gone"}, true).at(0).user, "");
   std::vector<Occupant> occupants = {{.pid = own}};
-  keep_strangers(occupants, nullptr, false);
+  keep_strangers(occupants, nullptr, false, false);
   EXPECT_EQ(occupants.size(), 1U);
+}
+
+// In a container the tool's pids of our own ranks say nothing: a card was a stranger's until the next look, and the job's next attempt waited for that.
+TEST(Occupants, WhatCannotBeToldOnACardOfOurs) {
+  constexpr pid_t kElsewhere = 0x7FFFFFFE;
+  const pid_t own = ::getpid();
+  struct Row {
+    const char* what;
+    Occupant occupant;
+    bool on_device, sees_all;
+    std::size_t left;
+  };
+  const std::string other = "another";
+  for (const Row& row : {Row{"a pid of the host, on a card of ours", {.pid = kElsewhere, .name = "python"}, true, false, 0},
+                         Row{"the same without a name", {.pid = kElsewhere}, true, false, 0},
+                         Row{"the same on a card of nobody's", {.pid = kElsewhere, .name = "python"}, false, false, 1},
+                         Row{"a number that is another process here", {.pid = own, .name = other}, true, false, 0},
+                         Row{"a number that is a process of that name here", {.pid = own, .name = own_name()}, true, false, 0},
+                         Row{"the same on a card of nobody's", {.pid = own, .name = own_name()}, false, false, 1},
+                         Row{"one of this container that is not ours", {.pid = kElsewhere, .pid_in_container = own, .name = own_name()}, true, false, 1},
+                         Row{"one of another container", {.pid = kElsewhere, .pid_in_container = own, .name = other}, true, false, 0},
+                         Row{"on the machine itself, not ours", {.pid = own, .name = other}, true, true, 1}}) {
+    std::vector<Occupant> occupants = {row.occupant};
+    keep_strangers(occupants, [](pid_t) { return false; }, row.on_device, row.sees_all);
+    EXPECT_EQ(occupants.size(), row.left) << row.what;
+  }
 }
 
 // A job that had just ended was taken for a stranger until the next look: its restart had to wait for that.
@@ -226,7 +252,7 @@ TEST(Occupants, WhatHasEndedMeanwhileOccupiesNothing) {
   constexpr pid_t kGone = 0x7FFFFFFF;
   const auto left = [](bool ours, bool sees_all) {
     std::vector<Occupant> occupants = {{.pid = kGone, .name = "python3"}};
-    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == kGone; }, sees_all);
+    keep_strangers(occupants, [&](pid_t pid) { return ours && pid == kGone; }, false, sees_all);
     return occupants.size();
   };
   EXPECT_EQ(left(false, true), 0U);
@@ -236,10 +262,10 @@ TEST(Occupants, WhatHasEndedMeanwhileOccupiesNothing) {
 
 TEST(Occupants, OnTheMachineItselfAPidIsThatProcess) {
   std::vector<Occupant> occupants = {{.pid = ::getpid(), .name = "renamed itself"}};
-  keep_strangers(occupants, [](pid_t pid) { return pid == ::getpid(); }, true);
+  keep_strangers(occupants, [](pid_t pid) { return pid == ::getpid(); }, false, true);
   EXPECT_TRUE(occupants.empty());
   occupants = {{.pid = ::getpid()}};
-  keep_strangers(occupants, nullptr, true);
+  keep_strangers(occupants, nullptr, false, true);
   ASSERT_EQ(occupants.size(), 1U);
   EXPECT_FALSE(occupants[0].user.empty());
 }
@@ -253,6 +279,47 @@ TEST(OwnProcesses, AndWhatTheyHaveStarted) {
   EXPECT_FALSE(own.holds(0x7FFFFFFE));
   own.set({});
   EXPECT_FALSE(own.holds(::getpid()));
+}
+
+// What the tool shows of a rank may be read after its end.
+TEST(OwnProcesses, DevicesOfRunsThatAreOrWereThereDuringALook) {
+  OwnProcesses own;
+  own.set({}, {1});
+  own.begin_look();
+  EXPECT_TRUE(own.on_device(1));
+  EXPECT_FALSE(own.on_device(2));
+  own.set({}, {2});
+  own.set({}, {});
+  EXPECT_TRUE(own.on_device(1));
+  EXPECT_TRUE(own.on_device(2));
+  own.begin_look();
+  EXPECT_FALSE(own.on_device(1));
+  EXPECT_FALSE(own.on_device(2));
+}
+
+TEST_F(Probe, OnADeviceOfOursAPidThatSaysNothingIsOurs) {
+  machine("910b_container");
+  folder_.tool("npu-smi", "recorded");
+  ProbeOptions options = this->options();
+  options.own = std::make_shared<OwnProcesses>();
+  const auto occupied = [&] {
+    std::set<std::uint32_t> ids;
+    for (const Device& device : probe_devices(tools_, options).devices) {
+      if (!device.occupants.empty()) ids.insert(device.id);
+    }
+    return ids;
+  };
+  std::string all;
+  std::ifstream file(Recorded("910b_container").path());
+  for (std::string line; std::getline(file, line);) {
+    const bool none = line.starts_with("| No running processes found in NPU 4 ") || line.starts_with("| No running processes found in NPU 5 ");
+    all += none ? "| " + line.substr(36, 1) + "       0                 | 2147483646    | python                   | 3390                    |\n" : line + "\n";
+  }
+  folder_.write("machine.txt", all);
+  ASSERT_EQ(::setenv("MUSTER_RECORDED", folder_.file("machine.txt").c_str(), 1), 0);
+  EXPECT_EQ(occupied(), (std::set<std::uint32_t>{0, 1}));
+  options.own->set({}, {1});
+  EXPECT_EQ(occupied(), (std::set<std::uint32_t>{0})) << "by its logical number: it is the host's card 5";
 }
 
 }  // namespace

@@ -53,6 +53,18 @@ TEST(RankLog, TellsItsRank) {
   }
 }
 
+TEST(LogBeside, TellsItsName) {
+  const RunLayout run("/r");
+  EXPECT_EQ(run.log_beside("setup"), run.setup_log());
+  EXPECT_EQ(run.log_beside("scheduler"), run.companion_log("scheduler"));
+  EXPECT_EQ(run.cursor_beside("setup"), "/r/logs/setup.cursor");
+  EXPECT_EQ(run.cursor_beside("scheduler"), "/r/logs/companion-scheduler.cursor");
+  for (const char* name : {"setup", "scheduler", "A_9-z"}) EXPECT_EQ(name_of_log_beside(run.log_beside(name).filename().string()), name);
+  for (const char* name : {"", "companion-.log", "companion-a b.log", "companion-x.cursor", "setup.cursor", "rank-0.log", "worker.log"}) {
+    EXPECT_FALSE(name_of_log_beside(name)) << name;
+  }
+}
+
 TEST(Cookie, IsAFunctionOfNames) { EXPECT_EQ(cookie(ClusterId("c"), JobId("j"), AttemptNo(3), NodeName("n")), "c/j.3@n"); }
 
 TEST_F(RunDir, LaunchComesBack) {

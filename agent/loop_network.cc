@@ -1,0 +1,52 @@
+// The agent's network interfaces: what the kernel says of them while the agent runs is told with a new Hello.
+#include <google/protobuf/util/message_differencer.h>
+
+#include "agent/loop.h"
+#include "common/log/log.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr Duration kSettle = std::chrono::seconds(1);       // a bond or a lease of DHCP comes in several steps
+constexpr Duration kHellosApart = std::chrono::minutes(1);  // for the network's sake: an interface that flaps costs the controller a record each time
+
+}  // namespace
+
+void Agent::watch_network() {
+  if (!options_.network) return;
+  auto news = InterfaceNews::open();
+  if (!news) {
+    log::warn(news.error().message + "; they stay as they are told now until the agent is started again");
+    return;
+  }
+  interface_news_.emplace(std::move(*news));
+  news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(), [this] {
+    interface_news_->take();
+    look_at_network_after(kSettle);
+  });
+  look_at_network_after(kSettle);  // it may have changed since it was read
+}
+
+// The first time that is asked for stands: news without end must not put it off for ever.
+void Agent::look_at_network_after(Duration after) {
+  if (network_waits_) return;
+  network_waits_ = true;
+  network_timer_.arm(after, [this] {
+    network_waits_ = false;
+    look_at_network();
+  });
+}
+
+void Agent::look_at_network() {
+  v1::Inventory now = options_.inventory;
+  options_.network(now);
+  if (google::protobuf::util::MessageDifferencer::Equals(now, options_.inventory)) return;
+  const BootTime at = options_.clock->now().boot;
+  if (network_told_at_ && at - *network_told_at_ < kHellosApart) return look_at_network_after(*network_told_at_ + kHellosApart - at);
+  network_told_at_ = at;
+  options_.inventory = std::move(now);
+  log::info("the network interfaces are others than before; they are told with a new Hello", {{"address", options_.inventory.address()}});
+  if (link_) link_->say_hello_again();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,32 @@
+#include "agent/probe/interface_news.h"
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+namespace muster::agent {
+
+Result<InterfaceNews> InterfaceNews::open() {
+  constexpr const char* kDoing = "listening for changes of the network interfaces";
+  io::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  if (!socket) return fail_errno(kDoing, errno);
+  sockaddr_nl own{};
+  own.nl_family = AF_NETLINK;
+  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return fail_errno(kDoing, errno);
+  return InterfaceNews(std::move(socket));
+}
+
+void InterfaceNews::take() {
+  constexpr int kMessagesMost = 1000;  // in one turn; the descriptor stays readable
+  std::array<char, 256> part{};        // of a message; the rest of it is dropped
+  for (int message = 0; message < kMessagesMost; ++message) {
+    // ENOBUFS: some were lost, the next call says what there is.
+    if (::recv(socket_.get(), part.data(), part.size(), 0) < 0 && errno != ENOBUFS && errno != EINTR) return;
+  }
+}
+
+}  // namespace muster::agent
