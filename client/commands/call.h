@@ -16,6 +16,7 @@
 #include "client/commands/interrupt.h"
 #include "client/commands/options.h"
 #include "client/render/json_text.h"
+#include "client/render/style.h"
 
 namespace muster::client {
 
@@ -70,7 +71,8 @@ Result<int> show_answer(const std::string& output, Fetch fetch, const Views<Answ
   Result<Answer> answer = fetch();
   if (!answer) return fail(std::move(answer.error()));
   if (*format == render::Format::Name) {
-    fmt::print("{}", views.names(*answer));
+    const std::string names = views.names(*answer);  // for a program as they are
+    fmt::print("{}", render::is_terminal(1) ? render::printable_lines(names) : names);
   } else if (*format == render::Format::Table || *format == render::Format::Wide) {
     views.people(*answer, *format == render::Format::Wide);
   } else {

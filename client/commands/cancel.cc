@@ -24,7 +24,7 @@ Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
       worst = report(context, response.error());
       continue;
     }
-    fmt::print("{} {}\n", response->job_id(), render::phase_text(response->phase()));
+    fmt::print("{} {}\n", render::printable(response->job_id()), render::phase_text(response->phase()));
     if (!render::is_final(response->phase()) && render::is_terminal(2))
       fmt::print(stderr, "its ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
   }

@@ -100,7 +100,7 @@ Result<Session> Context::connect() const {
 
 int report(const Context& context, const Error& error) {
   std::fflush(stdout);
-  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"), error.message);
+  fmt::print(stderr, "{} {}\n", context.err.paint(render::Tint::Bad, "muster:"), render::printable_lines(error.message));
   return exit_code(error.code);
 }
 

@@ -64,7 +64,7 @@ struct Context {
   Result<Session> connect() const;
 };
 
-// Prints "muster: message" to stderr, gives the exit code.
+// Prints "muster: message" to stderr, control characters but line ends and tabs made harmless; gives the exit code.
 int report(const Context& context, const Error& error);
 // Of a failed call; an unreachable controller is said with its address and how to start one.
 Error to_error(const Session& session, const grpc::Status& status);

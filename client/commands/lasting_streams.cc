@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "client/commands/log_label.h"
 #include "common/rpc/backoff.h"
 
 namespace muster::client {
@@ -65,19 +66,26 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
 
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request, OnLoss loss,
                        const std::function<void(v1::ReadLogsResponse&)>& each) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> seen;  // attempt and rank to the offset behind
+  std::map<LogLabel, std::uint64_t> seen;  // to the offset behind
+  const bool companions_alone =
+      request.ranks().empty() && std::ranges::any_of(request.companions(), [](const std::string& name) { return name != kFailedSetups; });
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     if (!seen.empty()) {
       request.clear_tail_lines();                                  // the lines before the end are others by now
       if (request.attempt() == 0) request.set_all_attempts(true);  // and so may the current attempt
     }
-    const std::uint32_t first = seen.empty() ? 0 : seen.begin()->first.first;
+    const std::uint32_t first = seen.empty() ? 0 : seen.begin()->first.attempt;
     const auto stream = session.jobs->ReadLogs(&call, request);
     v1::ReadLogsResponse response;
     while (stream->Read(&response)) {
       heard();
+      if (companions_alone && response.companion().empty()) {
+        call.TryCancel();
+        stream->Finish();
+        return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "reading logs beside the ranks': the controller is of a release that keeps none; upgrade it");
+      }
       if (response.attempt() < first) continue;
-      std::uint64_t& have = seen[{response.attempt(), response.rank()}];
+      std::uint64_t& have = seen[label_of(response)];
       const std::uint64_t end = response.offset() + response.data().size();
       if (end <= have) continue;
       if (response.offset() < have) {

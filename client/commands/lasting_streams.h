@@ -22,7 +22,8 @@ enum class OnLoss : std::uint8_t {
 // Events of `request` from its from_index on, and samples if it wants them. `each` returns false to leave: the status is OK then.
 grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequest request, OnLoss loss, const std::function<bool(v1::WatchResponse&)>& each);
 
-// Chunks of logs. Of a stream taken up again, `each` gets only what is behind what it had of that rank and attempt.
+// Chunks of logs. Of a stream taken up again, `each` gets only what is behind what it had of that log and attempt. UNIMPLEMENTED: only logs beside the ranks'
+// are asked for, of a controller that knows of none.
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request, OnLoss loss,
                        const std::function<void(v1::ReadLogsResponse&)>& each);
 

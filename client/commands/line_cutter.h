@@ -1,12 +1,13 @@
-// Whole lines of each rank's log, from chunks that are cut anywhere. One thread.
+// Whole lines of each log, from chunks that are cut anywhere. One thread.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "client/commands/log_label.h"
 
 namespace muster::client {
 
@@ -19,8 +20,8 @@ class LineCutter {
 
   // `each(line)` for every line that ends in what came so far; without the newline. Holds at most `most` bytes a log besides `data`.
   template <class Each>
-  void add(std::uint32_t attempt, std::uint32_t rank, std::string_view data, Each each) {
-    std::string& rest = rest_[{attempt, rank}];
+  void add(const LogLabel& log, std::string_view data, Each each) {
+    std::string& rest = rest_[log];
     const std::size_t looked = rest.size();
     rest += data;
     std::size_t start = 0;
@@ -33,18 +34,18 @@ class LineCutter {
   }
   // What stands there without a newline: nothing will be put behind it.
   template <class Each>
-  void end(std::uint32_t attempt, std::uint32_t rank, Each each) {
-    const auto found = rest_.find({attempt, rank});
+  void end(const LogLabel& log, Each each) {
+    const auto found = rest_.find(log);
     if (found == rest_.end()) return;
     const std::string rest = std::move(found->second);
     rest_.erase(found);
     if (!rest.empty()) each(std::string_view(rest));
   }
-  // The same of every log: each(attempt, rank, line).
+  // The same of every log: each(label, line).
   template <class Each>
   void end_all(Each each) {
     for (const auto& [log, rest] : std::exchange(rest_, {})) {
-      if (!rest.empty()) each(log.first, log.second, std::string_view(rest));
+      if (!rest.empty()) each(log, std::string_view(rest));
     }
   }
 
@@ -57,7 +58,7 @@ class LineCutter {
   }
 
   std::size_t most_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> rest_;  // (attempt, rank)
+  std::map<LogLabel, std::string> rest_;
 };
 
 }  // namespace muster::client

@@ -61,7 +61,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
 
 void print_node(const Context& context, const v1::Node& node, bool wide) {
   const auto line = [&](std::string_view name, const std::string& value) {
-    fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value);
+    fmt::print("{}", render::field_line(context.out, name, value));
   };
   line("node", context.out.paint(render::Tint::Bold, node.name()));
   line("state", context.out.paint(state_tint(node), state_text(node)));
@@ -102,7 +102,7 @@ Result<int> list(const Context& context, const NodeOptions& options) {
        .people = [&](const auto& answer, bool wide) { print_nodes(context, answer, wide); }});
 }
 
-Result<int> show(const Context& context, const NodeOptions& options) {
+Result<int> show_node(const Context& context, const NodeOptions& options) {
   const auto fetch = [&] {
     v1::GetNodeRequest request;
     request.set_name(options.node);
@@ -121,7 +121,7 @@ Result<int> declare_dead(const Context& context, const NodeOptions& options) {
   request.set_reason(options.reason);
   auto response = ask(context, &Nodes::DeclareNodeDead, request);
   if (!response) return fail(std::move(response.error()));
-  fmt::print("{} dead\n", response->node().name());
+  fmt::print("{} dead\n", render::printable(response->node().name()));
   return kOk;
 }
 
@@ -139,7 +139,7 @@ void add_node(CLI::App& app, Context& context, int& exit) {
   CLI::App* one = command->add_subcommand("show", "Show one node: devices, who holds them, what else is there");
   one->add_option("node", options->node, "node name")->required()->type_name("");
   add_output_option(*one, options->output);
-  on_chosen(*one, context, exit, [options](const Context& chosen) { return show(chosen, *options); });
+  on_chosen(*one, context, exit, [options](const Context& chosen) { return show_node(chosen, *options); });
   options = std::make_shared<NodeOptions>();
   CLI::App* dead =
       command->add_subcommand("declare-dead", "Your word that nothing runs on this node any more (power is off): its jobs go on elsewhere at once");

@@ -7,6 +7,7 @@
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/commands/plan_patches.h"
 #include "client/commands/spec_file.h"
 #include "client/render/launch_text.h"
 #include "client/render/table.h"
@@ -23,7 +24,7 @@ struct PlanOptions {
 };
 
 void print_plan(const Context& context, const v1::PlanJobResponse& plan, const PlanOptions& options) {
-  if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + plan.waits_for()));
+  if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + render::printable(plan.waits_for())));
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
     const std::string held = node.rank_count() == 0 ? "-" : fmt::format("{}-{}", node.first_rank(), node.first_rank() + node.rank_count() - 1);
@@ -35,6 +36,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   };
   part(render::setup_text(plan.spec(), context.out));
   part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
+  part(patches_text(plan.spec(), context.out));
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
   std::uint32_t world = 0;

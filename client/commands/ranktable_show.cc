@@ -7,7 +7,7 @@
 namespace muster::client {
 namespace {
 
-Result<int> show(const Context& context, const std::string& job, std::uint32_t attempt) {
+Result<int> show_table(const Context& context, const std::string& job, std::uint32_t attempt) {
   v1::GetRankTableRequest request;
   request.set_job(job);
   request.set_attempt(attempt);
@@ -28,7 +28,7 @@ void add_ranktable_show(CLI::App& group, Context& context, int& exit) {
   CLI::App* command = group.add_subcommand("show", "Print the rank table of a job: the bytes that its nodes have, and nothing else");
   add_job_option(*command, options->job);
   add_number_option(*command, "--attempt", options->attempt, "of this attempt instead of the current one", 1)->type_name("N");
-  on_chosen(*command, context, exit, [options](const Context& chosen) { return show(chosen, options->job, options->attempt); });
+  on_chosen(*command, context, exit, [options](const Context& chosen) { return show_table(chosen, options->job, options->attempt); });
 }
 
 }  // namespace muster::client

@@ -33,7 +33,7 @@ void print_attempts(const Context& context, const v1::Job& job) {
 void print_job(const Context& context, const v1::Job& job) {
   const WallTime now = system_clock().now().wall;
   const auto line = [&](std::string_view name, const std::string& value) {
-    fmt::print("{} {}\n", context.out.paint(render::Tint::Dim, fmt::format("{:<12}", name)), value);
+    fmt::print("{}", render::field_line(context.out, name, value));
   };
   line("name", context.out.paint(render::Tint::Bold, job.spec().name()));
   line("id", job.id());
@@ -56,11 +56,11 @@ void print_job(const Context& context, const v1::Job& job) {
   if (job.checkpoints_size() > 0) {
     const v1::Checkpoint& last = job.checkpoints(job.checkpoints_size() - 1);
     fmt::print("\n{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them\n", job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s",
-               last.step(), render::bytes_text(last.bytes()), job.spec().name());
+               last.step(), render::bytes_text(last.bytes()), render::printable(job.spec().name()));
   }
 }
 
-Result<int> show(const Context& context, const std::string& job, const std::string& output) {
+Result<int> show_job(const Context& context, const std::string& job, const std::string& output) {
   return show_answer<v1::Job>(output, [&] { return get_job(context, job); },
                               {.names = [](const auto& answer) { return answer.id() + "\n"; },
                                .document = [](const auto& answer, render::Format format) { return render::document(answer, "Job", format); },
@@ -70,7 +70,7 @@ Result<int> show(const Context& context, const std::string& job, const std::stri
 }  // namespace
 
 void add_show(CLI::App& app, Context& context, int& exit) {
-  on_chosen_job(*app.add_subcommand("show", "Show one job: attempts, what broke them, recovery timelines, checkpoints"), context, exit, show);
+  on_chosen_job(*app.add_subcommand("show", "Show one job: attempts, what broke them, recovery timelines, checkpoints"), context, exit, show_job);
 }
 
 }  // namespace muster::client

@@ -21,6 +21,18 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::vector
   return out;
 }
 
+// A file that a spec names. The message goes behind its name.
+Result<std::string> read_named(const std::string& path, std::size_t most) {
+  std::error_code ignored;
+  const auto wrong = [](std::string why) { return fail(ErrorCode::InvalidArgument, std::move(why)); };
+  if (std::filesystem::is_directory(path, ignored)) return wrong("it is a directory; name the file in it");
+  auto text = io::read_file(path, most);
+  if (text) return text;
+  if (text.error().code == ErrorCode::NotFound) return wrong(fmt::format("there is no such file ({})", path));
+  if (text.error().code == ErrorCode::ResourceExhausted) return wrong(fmt::format("it is longer than {} KiB", most >> 10U));
+  return wrong(std::move(text.error().message));
+}
+
 Error too_long(std::string_view file) {
   return {ErrorCode::InvalidArgument, fmt::format("reading the job spec '{}': longer than 1 MiB; a spec names files, it does not hold them", file)};
 }
@@ -64,6 +76,7 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   if (!env) return fail(std::move(env.error()));
   parse.set = std::move(*set);
   parse.env = std::move(*env);
+  parse.read_file = read_named;
   spec::Parsed parsed = spec::parse_yaml(text, parse);
   if (!parsed.problems.empty()) {
     std::string problems = spec::format(parsed.problems, options.file == "-" ? "<stdin>" : options.file);

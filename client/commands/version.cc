@@ -17,8 +17,8 @@ void add_version(CLI::App& app, Context& context, int& exit) {
     if (!session) return kOk;
     const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(2));
     if (!status) return kOk;
-    fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n", status->version(), status->protocol_min(), status->protocol_max(),
-               status->cluster_id(), status->epoch());
+    fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n", render::printable(status->version()), status->protocol_min(),
+               status->protocol_max(), render::printable(status->cluster_id()), status->epoch());
     return kOk;
   });
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/render/text.h"
+#include "common/base/controls.h"
 
 namespace muster::render {
 namespace {
@@ -104,7 +105,9 @@ void emit(YAML::Emitter& out, const Json& value) {
   if (value.is_object()) {
     out << YAML::BeginMap;
     for (const auto& [name, inner] : value.items()) {
-      out << YAML::Key << name << YAML::Value;
+      out << YAML::Key;
+      if (has_controls(name)) out << YAML::DoubleQuoted;
+      out << name << YAML::Value;
       emit(out, inner);
     }
     out << YAML::EndMap;
@@ -120,9 +123,27 @@ void emit(YAML::Emitter& out, const Json& value) {
 }
 
 // Logs and names may hold any bytes: what is not UTF-8 is replaced, never thrown at the user.
-std::string dump(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
+// JSON itself escapes C0 alone, YAML C1 as well: the rest stands in double quotes, where both read \u009b.
+std::string escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = text[at] == '\n' ? 0 : control_length(text.substr(at));
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+    if (length == 1) out += fmt::format("\\u{:04x}", byte(0));
+    if (length == 2) out += fmt::format("\\u{:04x}", (byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU));
+    if (length == 3) out += fmt::format("\\u{:04x}", (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU));
+    if (length == 0) out += text[at];
+    at += std::max<std::size_t>(1, length);
+  }
+  return out;
+}
+
+std::string dump(const Json& value, int indent) { return escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace)); }
 
 }  // namespace
+
+std::string json_text(const nlohmann::ordered_json& value, Format format) { return dump(value, format == Format::Jsonl ? -1 : 2) + "\n"; }
 
 Result<Format> parse_format(std::string_view text, Names names) {
   if (text == "table") return Format::Table;
@@ -140,7 +161,7 @@ nlohmann::ordered_json to_json(const Message& message) { return message_json(mes
 std::string document(const Message& message, std::string_view kind, Format format) {
   const Json value = headed(message, kind);
   if (format == Format::Yaml) return yaml_text(value);
-  return dump(value, format == Format::Jsonl ? -1 : 2) + "\n";
+  return json_text(value, format);
 }
 
 std::string document_list(const std::vector<const Message*>& items, std::string_view kind, Format format) {
@@ -157,7 +178,7 @@ std::string document_list(const std::vector<const Message*>& items, std::string_
 std::string yaml_text(const nlohmann::ordered_json& value) {
   YAML::Emitter out;
   emit(out, value);
-  return std::string(out.c_str()) + "\n";
+  return escaped(out.c_str()) + "\n";
 }
 
 }  // namespace muster::render

@@ -31,5 +31,6 @@ std::string document_list(const Messages& messages, std::string_view kind, Forma
   return document_list(items, kind, format);
 }
 std::string yaml_text(const nlohmann::ordered_json& value);
+std::string json_text(const nlohmann::ordered_json& value, Format format);  // Json, Jsonl; control characters as \u009b
 
 }  // namespace muster::render

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "client/render/text.h"
+#include "common/base/controls.h"
 
 namespace muster::render {
 namespace {
@@ -24,7 +25,8 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
   width = std::min<std::size_t>(width, 64);
   std::string out;
   for (const auto& value : env) {
-    out += fmt::format("export {:<{}}  {}\n", value.name() + "=" + shell_quote(value.value()), width, style.paint(Tint::Dim, "# " + value.source()));
+    out += fmt::format("export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
+                       style.paint(Tint::Dim, "# " + printable(value.source())));
   }
   return out;
 }
@@ -39,7 +41,7 @@ std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   int lines = 0;
   for (int from = 0, to = 0; from < words; from = to) {
     const std::string_view key = key_of(launch.argv_sources(from));
-    std::string line = fmt::format("# {}:", key);
+    std::string line = fmt::format("# {}:", printable(key));
     for (to = from; to < words && key_of(launch.argv_sources(to)) == key; ++to) line += " " + shell_quote(launch.argv(to));
     out += style.paint(Tint::Dim, line) + "\n";
     ++lines;
@@ -47,16 +49,16 @@ std::string sources_text(const v1::RankLaunch& launch, const Style& style) {
   return lines > 1 ? out : std::string();
 }
 
-// A terminal's control characters made harmless; line ends and tabs stay.
-std::string printable_lines(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    out += printable(text.substr(0, end));
-    if (end < text.size()) out += '\n';
-    text.remove_prefix(std::min(end + 1, text.size()));
+// A word with control characters besides tab and line end, as POSIX.1-2024, bash, zsh and ksh read it: $'a\033b'.
+std::string dollar_quote(const std::string& word) {
+  std::string out = "$'";
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t length = control_length(std::string_view(word).substr(at));
+    for (std::size_t i = 0; i < length; ++i) out += fmt::format("\\{:03o}", static_cast<unsigned char>(word[at + i]));
+    if (length == 0) out += word[at] == '\'' || word[at] == '\\' ? std::string{'\\', word[at]} : std::string{word[at]};
+    at += std::max<std::size_t>(1, length);
   }
-  return out;
+  return out + "'";
 }
 
 }  // namespace
@@ -66,6 +68,7 @@ std::string shell_quote(const std::string& word) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
   });
   if (plain) return word;
+  if (printable_lines(word) != word) return dollar_quote(word);
   std::string out = "'";
   for (const char c : word) {
     if (c == '\'') {
@@ -80,21 +83,26 @@ std::string shell_quote(const std::string& word) {
 std::string command_text(const v1::RankLaunch& launch) { return words_text(launch.argv()); }
 
 std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
-  std::string out = style.paint(Tint::Dim, fmt::format("# rank {} on {}", launch.rank(), launch.node())) + "\n";
+  std::string out = style.paint(Tint::Dim, fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()))) + "\n";
   out += fmt::format("cd {}\n", shell_quote(launch.cwd()));
   out += environment_text(launch.env(), style);
   return out + sources_text(launch, style) + command_text(launch) + "\n";
 }
 
 std::string companion_text(const v1::LaunchedCompanion& companion, const Style& style) {
-  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks", companion.name(), companion.node())) + "\n";
+  std::string out =
+      style.paint(Tint::Dim, fmt::format("# {} on {}, started before the ranks", printable(companion.name()), printable(companion.node()))) + "\n";
   out += fmt::format("cd {}\n", shell_quote(companion.cwd()));
   return out + environment_text(companion.env(), style) + words_text(companion.argv()) + "\n";
 }
 
 std::string file_text(const v1::LaunchedFile& file, Contents contents, const Style& style) {
-  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}: {}, mode {:04o}, {} bytes, sha256 {}", file.source(), file.node(), shell_quote(file.path()),
-                                                       file.mode(), file.size(), file.sha256())) +
+  if (file.sha256().empty())  // a changed copy, which its node makes
+    return style.paint(Tint::Dim,
+                       fmt::format("# {} on {}, copied to {} at the start", printable(file.source()), printable(file.node()), shell_quote(file.path()))) +
+           "\n";
+  std::string out = style.paint(Tint::Dim, fmt::format("# {} on {}: {}, mode {:04o}, {} bytes, sha256 {}", printable(file.source()), printable(file.node()),
+                                                       shell_quote(file.path()), file.mode(), file.size(), printable(file.sha256()))) +
                     "\n";
   if (contents == Contents::No || file.content().empty()) return out;
   out += printable_lines(file.content());
@@ -119,7 +127,7 @@ std::string launch_document(const v1::GetRankLaunchResponse& answer, Format form
   for (const char* key : {"attempt", "files", "companions"})
     if (all.contains(key)) out[key] = std::move(all[key]);
   if (format == Format::Yaml) return yaml_text(out);
-  return out.dump(format == Format::Jsonl ? -1 : 2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(out, format);
 }
 
 }  // namespace muster::render

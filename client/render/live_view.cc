@@ -43,7 +43,7 @@ std::pair<double, double> range_of(const std::vector<double>& values) {
 std::string node_list(const v1::Attempt& attempt) {
   std::string out;
   constexpr int kShown = 4;
-  for (int i = 0; i < attempt.nodes_size() && i < kShown; ++i) out += (i > 0 ? " " : "") + attempt.nodes(i).node();
+  for (int i = 0; i < attempt.nodes_size() && i < kShown; ++i) out += (i > 0 ? " " : "") + printable(attempt.nodes(i).node());
   if (attempt.nodes_size() > kShown) out += fmt::format(" and {} more", attempt.nodes_size() - kShown);
   return out;
 }
@@ -108,7 +108,7 @@ void LiveView::add_loss(std::int64_t step, double loss) {
 
 std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, WallTime now) const {
   std::vector<std::string> out;
-  std::string head = style.paint(Tint::Bold, job_.spec().name()) + "  " + style.paint(phase_tint(job_.phase()), phase_text(job_.phase()));
+  std::string head = style.paint(Tint::Bold, printable(job_.spec().name())) + "  " + style.paint(phase_tint(job_.phase()), phase_text(job_.phase()));
   if (job_.attempt() > 0) head += fmt::format("  attempt {}", job_.attempt());
   if (job_.attempts_size() > 0) {
     const v1::Attempt& attempt = job_.attempts(job_.attempts_size() - 1);

@@ -3,10 +3,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+
+#include "common/base/controls.h"
 
 namespace muster::render {
 namespace {
+
+constexpr std::string_view kPlain = "\x1b[0m";
 
 std::string_view code(Tint tint) {
   switch (tint) {
@@ -41,7 +47,7 @@ std::size_t code_point_length(unsigned char first) {
 
 std::string Style::paint(Tint tint, std::string_view text) const {
   if (!colour || tint == Tint::Plain) return std::string(text);
-  return std::string(code(tint)).append(text).append("\x1b[0m");
+  return std::string(code(tint)).append(text).append(kPlain);
 }
 
 bool is_terminal(int fd) { return isatty(fd) == 1; }
@@ -90,39 +96,37 @@ std::string clip(std::string_view text, std::size_t columns) {
     ++used;
   }
   if (columns > 0) out += "…";
-  if (escaped) out += "\x1b[0m";
+  if (escaped) out += kPlain;
   return out;
 }
 
-namespace {
+std::string printable(std::string_view text) { return without_controls(text, "\t"); }
 
-// Of what a terminal obeys though it is no ASCII control, in UTF-8: C1 (U+0080 to U+009F: CSI, OSC), and the marks that turn the direction of text
-// (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), behind which a line shows what it does not say. 0: it begins with none.
-std::size_t control_length(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
-  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return 2;
-  if (byte(0) != 0xe2) return 0;
-  const bool turns = (byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae))) ||
-                     (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
-  return turns ? 3 : 0;
-}
+std::string printable_lines(std::string_view text) { return without_controls(text, "\t\n"); }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+std::string painted(std::string_view text, const Style& style) {
+  if (!style.colour) return printable(text);
+  constexpr std::array kTints = {Tint::Dim, Tint::Bold, Tint::Good, Tint::Bad, Tint::Warn, Tint::Accent};
   std::string out;
-  out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (const std::size_t length = control_length(text.substr(at)); length > 0) {
-      out.push_back('?');
-      at += length;
-    } else {
-      out.push_back(byte == '\t' || (byte >= 0x20 && byte != 0x7f) ? text[at] : '?');
-      ++at;
+  while (!text.empty()) {
+    const std::size_t escape = std::min(text.find('\x1b'), text.size());
+    out += printable(text.substr(0, escape));
+    text.remove_prefix(escape);
+    if (text.empty()) break;
+    std::string_view sequence = text.starts_with(kPlain) ? kPlain : std::string_view();
+    for (const Tint tint : kTints) {
+      if (text.starts_with(code(tint))) sequence = code(tint);
     }
+    out += sequence.empty() ? "?" : sequence;
+    text.remove_prefix(std::max<std::size_t>(1, sequence.size()));
   }
   return out;
+}
+
+std::string field_line(const Style& style, std::string_view name, std::string_view value) {
+  std::string title(name);
+  title.resize(std::max<std::size_t>(title.size(), 12), ' ');
+  return style.paint(Tint::Dim, title) + " " + painted(value, style) + "\n";
 }
 
 }  // namespace muster::render

@@ -24,7 +24,12 @@ std::size_t terminal_width(int fd);
 std::size_t display_width(std::string_view text);
 // Cut to at most `columns`, with an ellipsis when something is cut.
 std::string clip(std::string_view text, std::size_t columns);
-// Control characters of a hostile log or name made harmless (tabs stay).
+// What others wrote, made harmless: control characters (common/base/controls.h) as '?'; tabs stay. All that a person reads goes through one of these, at the
+// latest in to_text(), field_line() and report().
 std::string printable(std::string_view text);
+std::string printable_lines(std::string_view text);              // line ends stay, too
+std::string painted(std::string_view text, const Style& style);  // what Style::paint writes stays, too, where there is colour
+// "output       /out/one\n": a line of what is shown of one thing.
+std::string field_line(const Style& style, std::string_view name, std::string_view value);
 
 }  // namespace muster::render

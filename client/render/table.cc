@@ -14,7 +14,11 @@ std::string pad(std::string cell, std::size_t columns, Align align) {
 
 }  // namespace
 
-std::string to_text(const Table& table, const Style& style, std::size_t width) {
+std::string to_text(const Table& given, const Style& style, std::size_t width) {
+  Table table = given;
+  for (auto& row : table.rows) {
+    for (std::string& cell : row) cell = painted(cell, style);
+  }
   std::vector<std::size_t> widths;
   for (const Column& column : table.columns) widths.push_back(display_width(column.title));
   for (const auto& row : table.rows) {

@@ -19,7 +19,7 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
-// With a line end behind every line. `width` 0: no cut. No rows: only the titles.
-std::string to_text(const Table& table, const Style& style, std::size_t width);
+// Control characters of a cell are made harmless. With a line end behind every line. `width` 0: no cut. No rows: only the titles.
+std::string to_text(const Table& given, const Style& style, std::size_t width);
 
 }  // namespace muster::render

@@ -7,10 +7,13 @@
 #include <limits>
 #include <set>
 
+#include "common/base/controls.h"
 #include "common/engine/engine.h"
 #include "common/engine/grammar.h"
 #include "common/engine/layout.h"
 #include "common/engine/text.h"
+#include "common/spec/complete_patch.h"
+#include "common/spec/complete_table.h"
 #include "common/spec/key_table.h"
 #include "common/spec/parse.h"
 #include "common/spec/strings.h"
@@ -46,9 +49,7 @@ bool variable_name(std::string_view text) {
 }
 // Less than the kernel takes: NCCL and HCCL read lists and signs out of the rest.
 bool interface_name(std::string_view text) { return text.size() <= kInterfaceNameMax && node_name(text); }
-bool printable(std::string_view text) {
-  return std::ranges::none_of(text, [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
-}
+bool printable(std::string_view text) { return without_controls(text, "\n\t") == text; }
 
 class Completer {
  public:
@@ -69,6 +70,7 @@ class Completer {
     checkpoint_and_resume();
     observe_and_success();
     recovery();
+    for (const std::string& key : lines_with_controls(spec_)) problem(key, "has control characters in it");
     if (too_many_) return std::move(problems_);
     for (engine::KeyedProblem& found : engine::check_launch(spec_)) problem(std::move(found.key), std::move(found.message));
     return std::move(problems_);
@@ -195,7 +197,7 @@ class Completer {
   void launch() {
     v1::LaunchSpec& launch = *spec_.mutable_launch();
     if (launch.per() == v1::LAUNCH_PER_UNSPECIFIED) launch.set_per(v1::LAUNCH_PER_RANK);
-    if (launch.per() != v1::LAUNCH_PER_RANK && launch.per() != v1::LAUNCH_PER_ONCE)
+    if (launch.per() != v1::LAUNCH_PER_RANK && launch.per() != v1::LAUNCH_PER_ONCE && launch.per() != v1::LAUNCH_PER_NODE)
       problem("launch.per", fmt::format("{} is not accepted ({})", static_cast<int>(launch.per()), accepted("launch.per")));
     engines_own(launch);
     words("launch.run", launch.run());
@@ -207,7 +209,12 @@ class Completer {
     else if (!launch.run().empty() && !launch.args().empty())
       problem("launch.args", "are arguments of launch.script; put them into launch.run");
     if (!launch.run().empty() && launch.run(0).empty()) problem("launch.run[0]", "is empty: the first word is the program");
-    if (!launch.has_lockstep()) launch.set_lockstep(engine_ != nullptr && engine_->lockstep && launch.per() == v1::LAUNCH_PER_RANK && trains());
+    if (launch.per() != v1::LAUNCH_PER_NODE && launch.has_adopt())
+      problem("launch.adopt", "is for launch.per: node; leave it out");
+    else if (launch.per() == v1::LAUNCH_PER_NODE && !launch.has_adopt())
+      launch.set_adopt(true);
+    if (!launch.has_lockstep())
+      launch.set_lockstep(engine_ != nullptr && engine_->lockstep && launch.per() == v1::LAUNCH_PER_RANK && trains() && engine::saves_apart(spec_));
   }
 
   [[nodiscard]] bool trains() const { return spec_.launch().mode() != v1::LAUNCH_MODE_EVAL && spec_.launch().mode() != v1::LAUNCH_MODE_PREDICT; }
@@ -233,6 +240,7 @@ class Completer {
 
   void resources() {
     v1::ResourceSpec& resources = *spec_.mutable_resources();
+    complete_rank_table(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
     if (resources.nodes() == 0) resources.set_nodes(1);
     if (resources.nodes() > 65536) problem("resources.nodes", fmt::format("{} is out of range ({})", resources.nodes(), accepted("resources.nodes")));
     std::set<std::uint32_t> seen;
@@ -289,10 +297,11 @@ class Completer {
     v1::ResumeSpec& resume = *spec_.mutable_resume();
     if (!resume.has_enabled()) {
       resume.set_enabled(trains());
-      if (!trains() && (!resume.args().empty() || !resume.env().empty()))
+      if (!trains() && (!resume.args().empty() || !resume.env().empty() || !resume.drop().empty() || !resume.patch().empty() || !resume.vars().empty()))
         problem("resume", "is for modes that train: eval and predict write nothing to go on from; leave it out");
     }
     words("resume.args", resume.args());
+    check_patches(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
     environment("resume.env", resume.env());
     if (!spec_.output_dir().empty() && !spec_.output_dir().starts_with('/'))
       problem("output_dir", fmt::format("'{}' is not absolute (an absolute directory; empty: chosen by the controller)", shown(spec_.output_dir())));
@@ -315,10 +324,21 @@ class Completer {
       if (auto grammar = engine::make_grammar(watching); !grammar) problem("observe.progress", grammar.error().message);
     }
     v1::SuccessSpec& success = *spec_.mutable_success();
-    if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET || success.means_case() == v1::SuccessSpec::kExit0) success.set_exit0(true);
+    complete_success(success);
     if (success.means_case() == v1::SuccessSpec::kRegex) pattern("success.regex", success.regex(), 0);
     if (success.means_case() == v1::SuccessSpec::kFile && success.file().empty())
       problem("success.file", fmt::format("is empty ({})", accepted("success.file")));
+  }
+
+  void complete_success(v1::SuccessSpec& success) {
+    const std::string untold = engine::no_last_step(spec_);
+    // A node's script prints what it likes: its ranks' lines may go into files of their own.
+    const bool lines = engine_ != nullptr && engine_->last_step && spec_.launch().per() != v1::LAUNCH_PER_NODE;
+    if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && untold.empty()) success.set_last_step(true);
+    if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET || success.means_case() == v1::SuccessSpec::kExit0) success.set_exit0(true);
+    if (success.means_case() != v1::SuccessSpec::kLastStep) return;
+    success.set_last_step(true);
+    if (!untold.empty()) problem("success", fmt::format("last-step could not be told: {} ({})", untold, accepted("success")));
   }
 
   void pattern(const std::string& key, const std::string& text, int groups) {

@@ -5,6 +5,7 @@
 #include "common/engine/engine.h"
 #include "common/engine/text.h"
 #include "common/spec/key_table.h"
+#include "common/spec/values.h"
 
 namespace muster::spec {
 namespace {
@@ -32,12 +33,12 @@ Result<std::string> explain(std::string_view key) {
   if (row == nullptr) {
     std::vector<std::string_view> leaves;
     for (const KeyRow& known : key_table()) {
-      if (leaf(known.key) == key) return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; did you mean '{}'?", key, known.key));
+      if (leaf(known.key) == key) return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; did you mean '{}'?", shown(key), known.key));
       leaves.push_back(known.key);
     }
     const std::string_view near = engine::nearest(key, leaves);
     return fail(ErrorCode::NotFound,
-                fmt::format("explaining '{}': no such key; {}", key, near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
+                fmt::format("explaining '{}': no such key; {}", shown(key), near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
   }
   std::string text = fmt::format("{}: {}\n", row->key, row->help);
   if (row->kind == KeyKind::Later) text += fmt::format("  {}\n", kLater);

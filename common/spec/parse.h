@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/base/error.h"
 #include "muster/v1/spec.pb.h"
 
 namespace muster::spec {
@@ -26,6 +28,8 @@ struct ParseOptions {
   std::string base_dir;                                  // absolute; relative paths of the spec are below it
   std::vector<std::pair<std::string, std::string>> set;  // --set a.b=value (value is YAML)
   std::vector<std::pair<std::string, std::string>> env;  // --env K=V, over runtime.env
+  // A file that the spec names, of at most so many bytes; an error says in a few words why not. Unset: such keys are refused.
+  std::function<Result<std::string>(const std::string& path, std::size_t most)> read_file;
 };
 struct Parsed {
   v1::JobSpec spec;               // sound only when problems is empty

@@ -40,11 +40,16 @@ const std::map<std::string_view, SetText>& text_setters() {
       {"runtime.python", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_python(text); }},
       {"runtime.user", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},
       {"launch.per",
-       [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_per(text == "once" ? v1::LAUNCH_PER_ONCE : v1::LAUNCH_PER_RANK); }},
+       [](v1::JobSpec& spec, const std::string& text) {
+         spec.mutable_launch()->set_per(text == "once" ? v1::LAUNCH_PER_ONCE : text == "node" ? v1::LAUNCH_PER_NODE : v1::LAUNCH_PER_RANK);
+       }},
       {"launch.script", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_script(text == "auto" ? "" : text); }},
       {"launch.mode", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_mode(launch_mode(text)); }},
       {"launch.launcher", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_launcher(launcher(text)); }},
-      {"launch.adopt", [](v1::JobSpec&, const std::string&) {}},
+      {"launch.adopt",
+       [](v1::JobSpec& spec, const std::string& text) {
+         if (text == "off") spec.mutable_launch()->set_adopt(false);
+       }},
       {"launch.cwd", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_launch()->set_cwd(text == "auto" ? "" : text); }},
       {"resources.type", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_resources()->set_type(text); }},
       {"network.interface", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_network()->set_interface(text); }},
@@ -78,8 +83,10 @@ const std::map<std::string_view, GetMap>& map_getters() {
   static const std::map<std::string_view, GetMap> getters = {
       {"labels", [](v1::JobSpec& spec) { return spec.mutable_labels(); }},
       {"runtime.env", [](v1::JobSpec& spec) { return spec.mutable_runtime()->mutable_env(); }},
+      {"launch.vars", [](v1::JobSpec& spec) { return spec.mutable_launch()->mutable_vars(); }},
       {"resources.select", [](v1::JobSpec& spec) { return spec.mutable_resources()->mutable_select(); }},
       {"resume.env", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_env(); }},
+      {"resume.vars", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_vars(); }},
   };
   return getters;
 }

@@ -47,6 +47,8 @@ class SpecReader {
   const std::string* text(const Node& node, const KeyRow& row);
   void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
 
+  // read_table.cc
+  void rank_table(const Node& node, const KeyRow& row);
   // read_special.cc
   std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
   void code_from(const Node& node, const KeyRow& row);
@@ -65,6 +67,10 @@ class SpecReader {
   void checkpoint_dir(const Node& node, const KeyRow& row);
   void resume(const Node& node, const KeyRow& row);
   void resume_args(const Node& node, const KeyRow& row);
+  // read_patch.cc
+  void config_patch(const Node& node, const KeyRow& row);
+  void resume_drop(const Node& node, const KeyRow& row);
+  // read_special.cc
   void progress(const Node& node, const KeyRow& row);
   void progress_part(const Node& node, const KeyRow& row);
   void success(const Node& node, const KeyRow& row);

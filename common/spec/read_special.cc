@@ -22,12 +22,16 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"launch.args", &SpecReader::launch_args},
       {"launch.config", &SpecReader::launch_config},
       {"launch.lockstep", &SpecReader::launch_lockstep},
+      {"launch.patch", &SpecReader::config_patch},
       {"resources.devices", &SpecReader::devices},
       {"resources.hosts", &SpecReader::hosts},
+      {"resources.rank_table", &SpecReader::rank_table},
       {"network.master_port", &SpecReader::master_port},
       {"checkpoint.dir", &SpecReader::checkpoint_dir},
       {"resume", &SpecReader::resume},
       {"resume.args", &SpecReader::resume_args},
+      {"resume.drop", &SpecReader::resume_drop},
+      {"resume.patch", &SpecReader::config_patch},
       {"observe.progress", &SpecReader::progress},
       {"observe.progress.step", &SpecReader::progress_part},
       {"observe.progress.loss", &SpecReader::progress_part},
@@ -319,9 +323,11 @@ void SpecReader::success(const Node& node, const KeyRow& row) {
   }
   const std::string* value = text(node, row);
   if (value == nullptr) return;
-  if (*value == "auto" || *value == "exit0")
+  if (*value == "exit0")
     spec_.mutable_success()->set_exit0(true);
-  else
+  else if (*value == "last-step")
+    spec_.mutable_success()->set_last_step(true);
+  else if (*value != "auto")
     not_accepted(node, row, *value);
 }
 

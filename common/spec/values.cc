@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "common/base/controls.h"
 #include "common/base/utf8.h"
 
 namespace muster::spec {
@@ -157,19 +158,18 @@ Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text) {
 }
 
 std::string shown(std::string_view text) {
-  std::string result;
-  for (const char c : text.substr(0, 60)) result.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c);
-  if (text.size() <= 60) return result;
+  if (text.size() <= 60) return without_controls(text);
+  std::string result(text.substr(0, 60));
   while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0xC0) == 0x80) result.pop_back();  // no half character
   if (!result.empty() && static_cast<unsigned char>(result.back()) >= 0xC0) result.pop_back();
-  return result + "...";
+  return without_controls(result) + "...";
 }
 
 std::string readable(std::string_view message) {
   std::string result;
   while (!message.empty()) {
     const std::size_t sound = utf8_prefix(message);
-    for (const char c : message.substr(0, sound)) result.push_back((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f ? '?' : c);
+    result += without_controls(message.substr(0, sound), "\n");
     message.remove_prefix(sound);
     if (message.empty()) break;
     result.push_back('?');

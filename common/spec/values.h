@@ -25,7 +25,7 @@ Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, s
 // "[4,8)": 4 5 6 7.
 Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text);
 
-// For messages: at most 60 bytes of it, control characters as '?'.
+// For messages: at most 60 bytes of it, control characters (common/base/controls.h) as '?'.
 std::string shown(std::string_view text);
 
 // A message as it may be sent and printed: control characters but line ends, and what is not UTF-8, as '?'. Messages quote what a spec holds, whole or cut.

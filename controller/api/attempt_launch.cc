@@ -79,7 +79,7 @@ std::string why_no_table(const engine::LaunchRequest& request) {
 }
 
 grpc::Status show_table(const std::string& doing, Recorded& recorded, v1::GetRankTableResponse& response) {
-  if (!engine::has_rank_table(recorded.request)) return {grpc::StatusCode::NOT_FOUND, doing + ": it has none: " + why_no_table(recorded.request)};
+  if (engine::rank_table_name(recorded.request).empty()) return {grpc::StatusCode::NOT_FOUND, doing + ": it has none: " + why_no_table(recorded.request)};
   recorded.request.only = engine::RankRange{.first = 0, .count = 1};
   auto plan = plan_attempt(recorded.table_sha256, recorded.request);
   if (!plan) return rpc::to_status(plan.error());

@@ -1,12 +1,24 @@
 #include "controller/api/convert.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "common/engine/engine.h"
+#include "controller/api/attempt_detail.h"
+#include "controller/api/bounded.h"
 
 namespace muster::controller {
 namespace {
+
+// What a GetJob answer may hold, so that with a spec of 1 MiB it stays below 4 MiB, which is what gRPC's clients take unless they are told otherwise.
+constexpr std::size_t kAttemptsBytes = 2 << 20;  // attempts and incidents
+constexpr std::size_t kBriefBytes = 768 << 10;   // of these, at most, for what every attempt is told by
+constexpr std::size_t kAttemptsMost = 1'000;
+constexpr std::size_t kCheckpointBytes = 384 << 10;
+constexpr std::size_t kCheckpointFields = 64;      // of one, but its path
+constexpr std::size_t kPathMost = 4'096;           // PATH_MAX
+constexpr std::size_t kRowNodesBytes = 512 << 10;  // nodes of a list's row
 
 v1::FailureClass class_to_v1(core::FailureClass cls) {
   switch (cls) {
@@ -25,31 +37,18 @@ void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*fi
   if (time) *field(incident) = to_v1(*time);
 }
 
-v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out, Detail detail) {
+// Without its nodes and its ranks' exits: attempt_detail.h.
+v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out) {
   v1::Attempt shown;
   shown.set_number(attempt.number.value);
-  for (const core::NodePart& part : attempt.parts) *shown.add_nodes() = to_v1(part);
   if (attempt.resume) *shown.mutable_resume() = to_v1(*attempt.resume);
   *shown.mutable_placed_at() = to_v1(attempt.placed_at);
   if (attempt.running_at) *shown.mutable_running_at() = to_v1(*attempt.running_at);
   if (attempt.first_step_at) *shown.mutable_first_step_at() = to_v1(*attempt.first_step_at);
   if (attempt.ended_at) *shown.mutable_ended_at() = to_v1(*attempt.ended_at);
-  for (const core::NodePart& part : attempt.parts) {
-    if (detail == Detail::List) break;
-    for (const auto& [rank, exit] : part.exits) {
-      v1::RankExit& one = *shown.add_exits();
-      one.set_rank(rank.value);
-      one.set_node(exit.node.str());
-      one.set_code(exit.code);
-      one.set_signal(exit.signal);
-      one.set_stop_requested(exit.stop_requested);
-      *one.mutable_at() = to_v1(exit.node_time);
-      one.set_evidence(exit.evidence);
-    }
-  }
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   shown.set_best_step(attempt.best_step);
-  shown.set_save_dir(engine::save_dir(spec, out, attempt.number.value));
+  shown.set_save_dir(bounded(engine::save_dir(spec, out, attempt.number.value), kPathMost));
   shown.set_table_sha256(attempt.table_sha256);
   return shown;
 }
@@ -58,7 +57,7 @@ v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
   v1::Checkpoint shown;
   shown.set_attempt(checkpoint.attempt.value);
   shown.set_step(checkpoint.step);
-  shown.set_path(checkpoint.path);
+  shown.set_path(bounded(checkpoint.path, kPathMost));
   shown.set_bytes(checkpoint.bytes);
   shown.set_shards(checkpoint.shards);
   *shown.mutable_at() = to_v1(checkpoint.at);
@@ -92,6 +91,41 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   return incident;
 }
 
+// Newest first, then put the right way round. First what each is told by: its own fields, the names of its nodes, its first bad exits, the incident; then the
+// newest ones' nodes and exits in full, until one does not fit.
+void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string& out) {
+  std::size_t used = 0;
+  std::vector<v1::Attempt> attempts;
+  std::vector<v1::Incident> incidents;
+  bool room = true;  // for nodes and exits
+  for (std::size_t i = job.attempts.size(); i-- > 0 && attempts.size() < kAttemptsMost;) {
+    const core::AttemptRecord& attempt = job.attempts[i];
+    v1::Attempt one = attempt_to_v1(attempt, job.spec, out);
+    std::optional<v1::Incident> incident;
+    if (attempt.broke_at && !attempt.cancelled) incident = incident_of(job, i);
+    const std::size_t least = one.ByteSizeLong() + (incident ? incident->ByteSizeLong() : 0) + kFieldBytes;
+    if (used + least > kBriefBytes) break;
+    used += least;
+    const std::size_t brief = room ? brief_bytes(attempt) : 0;
+    room = room && used + brief <= kBriefBytes;
+    if (room) {
+      add_brief(one, attempt);
+      used += brief;
+    }
+    attempts.push_back(std::move(one));
+    if (incident) incidents.push_back(std::move(*incident));
+  }
+  for (std::size_t newest = 0; newest < attempts.size(); ++newest) {
+    const core::AttemptRecord& attempt = job.attempts[job.attempts.size() - 1 - newest];
+    const std::size_t bytes = full_bytes(attempt);
+    if (used + bytes > kAttemptsBytes) break;
+    used += bytes;
+    add_full(attempts[newest], attempt);
+  }
+  for (auto& attempt : attempts | std::views::reverse) *shown.add_attempts() = std::move(attempt);
+  for (auto& incident : incidents | std::views::reverse) *shown.add_incidents() = std::move(incident);
+}
+
 }  // namespace
 
 google::protobuf::Timestamp to_v1(WallTime time) {
@@ -121,8 +155,8 @@ v1::Verdict to_v1(const core::Verdict& verdict) {
   shown.set_class_(class_to_v1(verdict.cls));
   shown.set_node(verdict.node.str());
   shown.set_rank(verdict.rank ? static_cast<std::int32_t>(verdict.rank->value) : -1);
-  shown.set_reason(verdict.reason);
-  shown.set_evidence(verdict.evidence);
+  shown.set_reason(bounded(verdict.reason));
+  shown.set_evidence(bounded(verdict.evidence));
   return shown;
 }
 
@@ -147,7 +181,7 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume) {
   v1::ResumePoint shown;
   shown.set_attempt(resume.attempt.value);
   shown.set_step(resume.step);
-  shown.set_path(resume.path);
+  shown.set_path(bounded(resume.path, kPathMost));
   return shown;
 }
 
@@ -188,18 +222,20 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   *shown.mutable_submitted_at() = to_v1(job.submitted_at);
   if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
   shown.set_attempt(job.attempts.empty() ? 0 : job.attempts.back().number.value);
-  for (std::size_t i = 0; i < job.attempts.size(); ++i) {
-    const core::AttemptRecord& attempt = job.attempts[i];
-    const bool broke = attempt.broke_at && !attempt.cancelled;
-    if (detail == Detail::Full || i + 1 == job.attempts.size()) *shown.add_attempts() = attempt_to_v1(attempt, job.spec, out, detail);
-    if (detail == Detail::Full && broke) *shown.add_incidents() = incident_of(job, i);
-    if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
+  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend() && !shown.has_verdict(); ++attempt) {
+    if (attempt->verdict) *shown.mutable_verdict() = to_v1(*attempt->verdict);
+  }
+  if (detail == Detail::Full) {
+    add_attempts(shown, job, out);
+  } else if (!job.attempts.empty()) {
+    *shown.add_attempts() = attempt_to_v1(job.attempts.back(), job.spec, out);
+    add_nodes(*shown.mutable_attempts(0), job.attempts.back(), kRowNodesBytes);
   }
   shown.set_restarts(shown.attempt() > 1 ? shown.attempt() - 1 : 0);
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
-  shown.set_output_dir(out);
+  shown.set_output_dir(bounded(out, kPathMost));
   shown.set_last_index(job.last_index.value);
   return shown;
 }
@@ -208,7 +244,9 @@ void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::
   *response.mutable_job() = to_v1(job, presence, cluster_out, Detail::Full);
   const std::size_t total = job.checkpoints.size();
   const std::size_t end = before == 0 ? total : std::min<std::size_t>(before, total);
-  const std::size_t first = end - std::min(end, kCheckpointsMost);
+  std::size_t first = end;
+  for (std::size_t bytes = 0; first > 0 && end - first < kCheckpointsMost && (bytes == 0 || bytes < kCheckpointBytes); --first)
+    bytes += kCheckpointFields + std::min(job.checkpoints[first - 1].path.size(), kPathMost);
   for (const core::CheckpointRecord& checkpoint : std::span(job.checkpoints).subspan(first, end - first)) {
     *response.mutable_job()->add_checkpoints() = checkpoint_to_v1(checkpoint);
   }
@@ -241,6 +279,32 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
     }
   }
   return shown;
+}
+
+void make_brief(v1::Node& node) {
+  v1::Inventory& inventory = *node.mutable_inventory();
+  v1::Inventory brief;
+  brief.set_address(bounded(inventory.address()));
+  brief.set_hostname(bounded(inventory.hostname()));
+  brief.set_cpus(inventory.cpus());
+  brief.set_memory_bytes(inventory.memory_bytes());
+  for (const v1::Device& device : inventory.devices()) {
+    v1::Device& one = *brief.add_devices();
+    one.set_id(device.id());
+    one.set_type(bounded(device.type(), 64));
+  }
+  if (brief.devices().empty() && !inventory.findings().empty()) brief.add_findings(bounded(inventory.findings(0)));
+  inventory = std::move(brief);
+  for (v1::DeviceReading& reading : *node.mutable_readings()) {
+    reading.clear_health_text();
+    const int occupants = reading.occupants_size();
+    if (occupants == 0) continue;
+    const std::uint64_t pid = reading.occupants(0).pid();
+    reading.clear_occupants();
+    reading.add_occupants()->set_pid(pid);
+  }
+  node.clear_unknown_attempts();
+  node.set_version(bounded(node.version(), 128));
 }
 
 }  // namespace muster::controller

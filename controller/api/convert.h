@@ -23,15 +23,19 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume);
 // The latest reading of the newest attempt that was heard of; nothing: none since this controller started.
 std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job);
 
-// List: what a row of a list shows. Of the spec name, engine and recovery.max_restarts (a spec may have a megabyte), the last attempt without its exits, no
-// incidents. Checkpoints are fill()'s.
+// List: what a row of a list shows. Of the spec name, engine and recovery.max_restarts (a spec may have a megabyte), the last attempt without its exits, its
+// nodes as far as they fit into half a megabyte, no incidents. Full: attempts and incidents by the rule of attempt_detail.h. Checkpoints are fill()'s.
+// Sentences are cut (bounded.h).
 enum class Detail { List, Full };
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail);
 
 inline constexpr std::size_t kCheckpointsMost = 1'000;  // in one answer
-// Full, with the newest kCheckpointsMost checkpoints of those before the `before`-th; 0: of all.
+// Full, with the newest kCheckpointsMost checkpoints, or fewer with long paths, of those before the `before`-th; 0: of all. Below 4 MiB, whatever the job is.
 void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, std::uint32_t before);
 
+// As GetNode shows it.
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after);
+// What a row of a list and its marks need: devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, findings.
+void make_brief(v1::Node& node);
 
 }  // namespace muster::controller

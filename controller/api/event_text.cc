@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/core/text.h"
 #include "controller/shell/event_fields.h"
@@ -15,7 +16,7 @@ struct Said {
   std::int32_t rank = -1;
 };
 
-std::string with_reason(std::string text, const std::string& reason) { return reason.empty() ? text : text + ": " + reason; }
+std::string with_reason(std::string text, const std::string& reason) { return reason.empty() ? text : text + ": " + bounded(reason); }
 
 std::string plural(std::size_t count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
 

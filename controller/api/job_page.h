@@ -13,7 +13,8 @@ namespace muster::controller {
 
 class JobPage {
  public:
-  static constexpr std::size_t kBytes = 4 << 20;  // the job that reaches it is the last
+  // The job that reaches it is the last, and has at most a megabyte: with it a page stays below 4 MiB, which is what gRPC's clients take unless told otherwise.
+  static constexpr std::size_t kBytes = 3 << 20;
 
   explicit JobPage(std::size_t size) : size_(size) {}
   // Newest first; not to a full one.

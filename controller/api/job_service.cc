@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "common/spec/parse.h"
+#include "common/spec/values.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/attempt_launch.h"
+#include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/api/job_page.h"
 #include "controller/api/plan.h"
@@ -123,6 +125,8 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
 
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context, const v1::CancelJobRequest* request, v1::CancelJobResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    if (auto sound = check_reason(request->reason(), "cancelling job '" + spec::shown(request->job()) + "'"); !sound)
+      return reactor->Finish(rpc::to_status(sound.error()));
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
@@ -152,7 +156,8 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
       const auto fill = [response](const View& shown, const core::JobRecord& job) {
         response->set_job_id(job.id.str());
         response->set_phase(to_v1(job.phase));
-        for (std::string& line : core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits)) response->add_lines(std::move(line));
+        for (const std::string& line : core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits))
+          response->add_lines(bounded(line, 2 * kShownBytesMost));
       };
       if (!ref->archived) {
         fill(view, view.ledger.jobs.at(ref->id));

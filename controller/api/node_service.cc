@@ -4,10 +4,14 @@
 
 #include <algorithm>
 
+#include "common/spec/values.h"
+#include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 
 namespace muster::controller {
 namespace {
+
+constexpr std::size_t kFullNodesBytes = 3 << 20;
 
 v1::Node show(const core::NodeRecord& node, const View& view) { return to_v1(node, view.ledger, view.presence, view.now.boot, view.limits.silent_after); }
 
@@ -16,7 +20,17 @@ v1::Node show(const core::NodeRecord& node, const View& view) { return to_v1(nod
 grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* context, const v1::ListNodesRequest*, v1::ListNodesResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [response](const View& view) {
-      for (const auto& [name, node] : view.ledger.nodes) *response->add_nodes() = show(node, view);
+      // Some hundreds of nodes fit in full; of more, all are shown with what a list needs.
+      bool brief = false;
+      std::size_t bytes = 0;
+      for (const auto& [name, node] : view.ledger.nodes) {
+        v1::Node& one = *response->add_nodes() = show(node, view);
+        if (!brief && (bytes += one.ByteSizeLong()) > kFullNodesBytes) {
+          brief = true;
+          for (v1::Node& earlier : *response->mutable_nodes()) make_brief(earlier);
+        }
+        if (brief) make_brief(one);
+      }
       return grpc::Status::OK;
     });
   });
@@ -26,7 +40,8 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [request, response](const View& view) -> grpc::Status {
       const auto node = view.ledger.nodes.find(NodeName(request->name()));
-      if (node == view.ledger.nodes.end()) return {grpc::StatusCode::NOT_FOUND, "finding node '" + request->name() + "': no node of this name has registered"};
+      if (node == view.ledger.nodes.end())
+        return {grpc::StatusCode::NOT_FOUND, "finding node '" + spec::shown(request->name()) + "': no node of this name has registered"};
       *response->mutable_node() = show(node->second, view);
       return grpc::Status::OK;
     });
@@ -36,6 +51,8 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerContext* context, const v1::DeclareNodeDeadRequest* request,
                                                        v1::DeclareNodeDeadResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+    if (auto sound = check_reason(request->reason(), "declaring node '" + spec::shown(request->name()) + "' dead"); !sound)
+      return reactor->Finish(rpc::to_status(sound.error()));
     core::DeclareNodeDead input{.node = NodeName(request->name()), .reason = request->reason()};
     const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(),
                                           [reactor, response, name = NodeName(request->name())](const Outcome& outcome, const View& view) {

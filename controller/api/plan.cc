@@ -7,11 +7,13 @@
 #include <ranges>
 #include <set>
 
+#include "common/engine/ranktable/words.h"
 #include "common/rpc/channel.h"
 #include "common/spec/parse.h"
 #include "controller/api/convert.h"
 #include "controller/api/show_launch.h"
 #include "controller/api/unknown_fields.h"
+#include "controller/core/table_hosts.h"
 #include "controller/launch/bounds.h"
 #include "controller/launch/launch.h"
 
@@ -25,15 +27,22 @@ constexpr std::size_t kPlanRanksMost = 16'384;
 // Nodes that do not exist, to show a plan on while the job would wait.
 std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   const v1::ResourceSpec& wanted = spec.resources();
-  const bool once = spec.launch().per() == v1::LAUNCH_PER_ONCE;
+  const auto own = core::read_own_table(spec);
   std::vector<core::PlacedNode> nodes;
   std::uint32_t rank = 0;
   for (std::uint32_t i = 0; i < wanted.nodes(); ++i) {
     core::PlacedNode node{.node = NodeName("node-" + std::to_string(i)), .address = "127.0.0.1", .first_rank = RankNo(rank)};
     if (spec.network().interface() != "auto") node.interface = spec.network().interface();
-    node.devices.assign(wanted.device_ids().begin(), wanted.device_ids().end());
+    if (own != nullptr) {
+      const ranktable::ServerRanks& ranks = own->order.at(i);
+      const ranktable::Server& server = own->table.servers[ranks.server];
+      node.node = NodeName(ranktable::shown(server.server_id));
+      if (ranktable::parse_address(server.server_id)) node.address = server.server_id;
+      for (const std::size_t place : ranks.devices) node.devices.push_back(server.devices[place].device_id);
+    }
+    if (own == nullptr) node.devices.assign(wanted.device_ids().begin(), wanted.device_ids().end());
     for (std::uint32_t device = 0; node.devices.size() < wanted.devices(); ++device) node.devices.push_back(device);
-    node.rank_count = once ? (i == 0 ? 1 : 0) : static_cast<std::uint32_t>(node.devices.size());
+    node.rank_count = engine::ranks_on_node(spec, i, node.devices.size());
     rank += node.rank_count;
     nodes.push_back(std::move(node));
   }

@@ -1,5 +1,7 @@
 #include "controller/api/show_launch.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 namespace muster::controller {
@@ -38,6 +40,13 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, con
     one.set_size(file.content->size());
     one.set_source(file.source);
     if (file.content->size() <= kShownContentMax && contents.insert(file.sha256).second) one.set_content(*file.content);
+  }
+  for (const engine::PatchPlan& file : plan.patched) {  // made on the node, where its source is: neither bytes nor hash are known here
+    if (!nodes.contains(file.node) || file.path.empty()) continue;
+    v1::LaunchedFile& one = *shown.Add();
+    one.set_node(request.nodes[file.node].name);
+    one.set_path(file.path);
+    one.set_source(fmt::format("{} of '{}'", file.key, file.source));
   }
 }
 

@@ -1,5 +1,6 @@
 // LogStore over files (log_store.h has the folders): log_store.cc what comes and is read, log_room.cc what goes again and how much there is, log_sync.cc
 // what a power loss leaves. One mutex; nothing that takes the disk's time is done under it but the writing itself, reads of at most a chunk, and making room.
+// The series have a mutex of their own, under which a whole file may be read.
 #pragma once
 
 #include <filesystem>
@@ -51,9 +52,7 @@ class FileLogStore final : public LogStore {
     bool named = false;  // its files' names are synced
   };
   [[nodiscard]] std::filesystem::path job_dir(const JobId& job) const { return root_ / job.str(); }
-  [[nodiscard]] std::filesystem::path base(const LogKey& key) const {
-    return job_dir(key.job) / std::to_string(key.attempt.value) / ("rank-" + std::to_string(key.rank.value));
-  }
+  [[nodiscard]] std::filesystem::path base(const LogKey& key) const { return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key); }
   using Logs = std::map<LogKey, Held>;
   Result<Held*> get(const LogKey& key);
   Logs::iterator let_go(Logs::iterator held);
@@ -77,12 +76,14 @@ class FileLogStore final : public LogStore {
   Logs logs_;                 // those in use; others are opened when asked for
   std::list<LogKey> recent_;  // with open descriptors, most recent first
   std::set<LogKey> dirty_;    // to be synced: these stay in logs_
-  std::map<JobId, SeriesFile> series_;
   // Finished jobs, counted as they were marked; those that may have bytes to evict, in that order.
   std::unordered_map<JobId, std::uint64_t> finished_;
   std::map<std::uint64_t, JobId> evictable_;
   std::uint64_t marked_ = 0, removed_ = 0;
   std::uint64_t used_ = 0;
+
+  std::mutex series_mutex_;  // before mutex_, where both are held
+  std::map<JobId, SeriesFile> series_;
 
   std::mutex callback_mutex_;
   std::shared_ptr<const std::function<void(const LogKey&)>> callback_;

@@ -33,7 +33,7 @@ TEST(JobPage, EndsByBytesAsWell) {
   JobPage large(100);
   int added = 0;
   for (; !large.full(); ++added) large.add(job("1", 1 << 20));
-  EXPECT_EQ(added, 4);
+  EXPECT_EQ(added, 3);
   JobPage small(3);
   for (added = 0; !small.full(); ++added) small.add(job("1"));
   EXPECT_EQ(added, 3);

@@ -17,6 +17,44 @@ std::string said(const std::vector<AttemptNo>& chosen, const v1::ReadLogsRequest
   return missing_logs(sources, chosen, request).value_or("");
 }
 
+TEST(LogChoice, RanksUnlessOthersAreNamed) {
+  const auto choice = [](const std::vector<std::string>& companions, const std::vector<std::uint32_t>& ranks = {}) {
+    v1::ReadLogsRequest request;
+    for (const std::string& name : companions) request.add_companions(name);
+    for (const std::uint32_t rank : ranks) request.add_ranks(rank);
+    return LogChoice(request);
+  };
+  EXPECT_TRUE(choice({}).ranks);
+  EXPECT_FALSE(choice({}).any_companions());
+  EXPECT_FALSE(choice({"setup"}).ranks);
+  EXPECT_FALSE(choice({"*"}).ranks);
+  EXPECT_TRUE(choice({"*"}).companion("anything"));
+  EXPECT_TRUE(choice({"setup"}, {3}).ranks);
+  EXPECT_FALSE(choice({"setup"}).companion("scheduler"));
+  EXPECT_TRUE(choice({"setup:failed"}).ranks) << "beside what else is asked for";
+  EXPECT_TRUE(choice({"setup:failed"}).failed_setups);
+  EXPECT_FALSE(choice({"setup:failed"}).any_companions());
+  EXPECT_FALSE(choice({"setup:failed", "scheduler"}).ranks);
+}
+
+TEST(MissingCompanions, ANameSaysWhichThereAre) {
+  LogSources sources = two_attempts();
+  const auto said = [&](const std::vector<std::string>& names, const std::set<std::string>& there) {
+    v1::ReadLogsRequest request;
+    for (const std::string& name : names) request.add_companions(name);
+    return missing_companions(sources, there, LogChoice(request)).value_or("");
+  };
+  EXPECT_EQ(said({"*", "setup:failed"}, {}), "");
+  EXPECT_EQ(said({"setup"}, {}), "reading the logs of job 'llama' (01h): it has no log of 'setup'; beside its ranks' there is none");
+  EXPECT_EQ(said({"scheduler", "setup", "\x1b[2J\n"}, {"setup"}),
+            "reading the logs of job 'llama' (01h): it has no log of '?[2J?', 'scheduler'; beside its ranks' there is that of 'setup'");
+  sources.beside = {"scheduler", "setup"};
+  EXPECT_EQ(said({"setup"}, {}), "") << "it may not have begun";
+  EXPECT_EQ(said({"schedulr"}, {}),
+            "reading the logs of job 'llama' (01h): it has no log of 'schedulr'; beside its ranks' there are those of 'scheduler', 'setup'");
+  EXPECT_LT(said(std::vector<std::string>(1, std::string(1 << 20, 'x')), {}).size(), 300u);
+}
+
 TEST(MissingLogs, WhatIsThereIsNotMissing) {
   v1::ReadLogsRequest request;
   EXPECT_EQ(said({AttemptNo(2)}, request), "");

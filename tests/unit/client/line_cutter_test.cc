@@ -10,7 +10,7 @@ namespace {
 class LineCutterTest : public testing::Test {
  protected:
   void add(LineCutter& cutter, std::uint32_t attempt, std::uint32_t rank, std::string_view data) {
-    cutter.add(attempt, rank, data, [&](std::string_view line) { lines_.emplace_back(line); });
+    cutter.add({.attempt = attempt, .rank = rank}, data, [&](std::string_view line) { lines_.emplace_back(line); });
   }
   std::vector<std::string> lines_;
 };
@@ -35,18 +35,32 @@ TEST_F(LineCutterTest, RanksAndAttemptsDoNotMix) {
   EXPECT_EQ(lines_, (std::vector<std::string>{"c", "aA"}));
 }
 
+TEST_F(LineCutterTest, WhatStandsBesideTheRanksIsNobodyElses) {
+  LineCutter cutter;
+  const auto of = [&](const LogLabel& log, std::string_view data) {
+    cutter.add(log, data, [&](std::string_view line) { lines_.push_back(log.text() + ": " + std::string(line)); });
+  };
+  of({.attempt = 1, .rank = 0}, "r");
+  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "sa");
+  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "b"}, "sb\n");
+  of({.attempt = 1, .rank = 0, .companion = "scheduler", .node = "a"}, "x\n");
+  of({.attempt = 1, .rank = 0, .companion = "setup", .node = "a"}, "!\n");
+  of({.attempt = 1, .rank = 0}, "\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"b setup: sb", "a scheduler: x", "a setup: sa!", "rank 0: r"}));
+}
+
 TEST_F(LineCutterTest, WhatHasNoNewlineComesAtTheEnd) {
   LineCutter cutter;
   add(cutter, 1, 3, "done\nno end");
   add(cutter, 2, 4, "nor here");
   const auto each = [&](std::string_view line) { lines_.emplace_back(line); };
-  cutter.end(1, 3, each);
-  cutter.end(1, 3, each);
-  cutter.end(1, 9, each);
+  cutter.end({.attempt = 1, .rank = 3}, each);
+  cutter.end({.attempt = 1, .rank = 3}, each);
+  cutter.end({.attempt = 1, .rank = 9}, each);
   EXPECT_EQ(lines_, (std::vector<std::string>{"done", "no end"}));
   std::vector<std::string> rest;
-  const auto every = [&](std::uint32_t attempt, std::uint32_t rank, std::string_view line) {
-    rest.push_back(std::to_string(attempt) + "." + std::to_string(rank) + " " + std::string(line));
+  const auto every = [&](const LogLabel& log, std::string_view line) {
+    rest.push_back(std::to_string(log.attempt) + "." + std::to_string(log.rank) + " " + std::string(line));
   };
   cutter.end_all(every);
   cutter.end_all(every);

@@ -19,6 +19,50 @@ TEST_F(LogStoreTest, a_log_nobody_has_sent_anything_of_is_empty) {
   EXPECT_TRUE(store_->list(key_.job).empty());
 }
 
+// Each node has a setup of its own; a process of that name on another one, or rank 0, is somebody else.
+TEST_F(LogStoreTest, logs_beside_the_ranks_have_their_nodes_name) {
+  const LogKey a{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node.1")}, b{key_.job, key_.attempt, RankNo(0), "setup", NodeName("node-2")};
+  append(0, "rank\n");
+  ASSERT_TRUE(store_->append(a, 0, "of a\n", {}));
+  ASSERT_TRUE(store_->append(b, 0, "of b\n", {}));
+  ASSERT_TRUE(store_->finish(b, 5));
+  EXPECT_EQ(synced().size(), 3u);
+  reopen();
+  EXPECT_EQ(store_->read(a, 0, 100)->data, "of a\n");
+  EXPECT_EQ(store_->read(b, 0, 100)->data, "of b\n");
+  EXPECT_EQ(whole(), "rank\n");
+  EXPECT_TRUE(store_->state(b)->durable);
+  EXPECT_FALSE(store_->state(a)->durable);
+  EXPECT_EQ(store_->list(key_.job), (std::vector{key_, b, a}));
+  EXPECT_TRUE(std::filesystem::exists(root() / "job" / "1" / "setup@node.1.log"));
+  ASSERT_TRUE(store_->remove(key_.job));
+  EXPECT_TRUE(store_->list(key_.job).empty());
+}
+
+TEST_F(LogStoreTest, names_of_files_and_of_logs) {
+  const JobId job("job");
+  for (const LogKey& key : {LogKey{job, AttemptNo(3), RankNo(4294967295)}, LogKey{job, AttemptNo(3), RankNo(0), "A_9-z", NodeName("n.0_7-x")},
+                            LogKey{job, AttemptNo(3), RankNo(0), "rank-1", NodeName("n")}}) {
+    EXPECT_EQ(key_of_stem(job, AttemptNo(3), file_stem(key)), key) << file_stem(key);
+  }
+  for (const char* stem :
+       {"", "rank-", "rank-x", "rank-4294967296", "series", "@", "setup", "setup@", "@n1", "setup@.n1", "setup@a@b", "se/tup@n1", "setup@n/1"}) {
+    EXPECT_FALSE(key_of_stem(job, AttemptNo(3), stem)) << stem;
+  }
+  for (const auto& [name, node] : {std::pair<std::string, std::string>("..", "n"),
+                                   {"a/b", "n"},
+                                   {"", "n"},
+                                   {std::string(65, 'x'), "n"},
+                                   {"setup", ""},
+                                   {"setup", ".."},
+                                   {"setup", "a/b"},
+                                   {"setup", std::string(64, 'n')},
+                                   {std::string("s\0", 2), "n"}}) {
+    EXPECT_FALSE(is_companion(name, node)) << name << " " << node;
+  }
+  EXPECT_TRUE(is_companion(std::string(64, 'x'), std::string(63, 'n')));
+}
+
 TEST_F(LogStoreTest, what_is_there_already_is_ignored_and_a_hole_refused) {
   EXPECT_EQ(append(0, "hello ").end, 6u);
   EXPECT_EQ(append(0, "hello ").end, 6u);

@@ -100,7 +100,7 @@ TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
       "engine: tensorflow\n"  // 2
       "launch:\n"
       "  scrpt: train.py\n"            // 3
-      "  per: node\n"                  // 4
+      "  per: host\n"                  // 4
       "  args: --load ${resum.dir}\n"  // 5
       "resources:\n"
       "  nodes: two\n"                  // 6
@@ -117,7 +117,7 @@ TEST(SpecErrors, TenMistakesBelowMisspeltKeysGetTenMessages) {
       "engine: torch\n"
       "lanch:\n"  // 3
       "  script: a.py\n"
-      "  per: node\n"                  // 4
+      "  per: host\n"                  // 4
       "  args: --load ${resum.dir}\n"  // 5
       "resource:\n"                    // 6
       "  nodes: two\n"                 // 7

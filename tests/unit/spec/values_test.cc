@@ -3,6 +3,7 @@
 #include <random>
 
 #include "common/engine/text.h"
+#include "common/spec/strings.h"
 #include "common/spec/values.h"
 
 namespace muster::spec {
@@ -56,6 +57,53 @@ TEST(Shown, IsShortAndPlain) {
   EXPECT_EQ(shown("a\x1b[31m\nb"), "a?[31m?b");
   EXPECT_EQ(shown(std::string(100, 'x')).size(), 63u);
   EXPECT_EQ(shown(std::string(59, 'x') + "\xc3\xa9yyy"), std::string(59, 'x') + "...") << "no half character";
+}
+
+// A terminal obeys U+009B as it does ESC [, and the name of a file may have it.
+TEST(Shown, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(shown("a\u009b2J\xe2\x80\xae"), "a?2J?");
+  EXPECT_EQ(readable("a\u009b2J\n\x1b\xff\t"), "a?2J\n???");
+  EXPECT_EQ(shown(std::string(59, 'x') + "\xc2\x9b"), std::string(59, 'x') + "...") << "cut within it";
+}
+
+// output_dir of a submitter was printed by everybody's `muster show`: it could set the title of their terminals.
+TEST(Lines, PathsAndNamesHaveNoControlCharacters) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(lines_with_controls(spec).empty());
+  const std::string bad = "/a\x1b]0;title\x07";
+  spec.set_output_dir(bad);
+  spec.mutable_code()->set_at("/a\u009b2J");
+  spec.mutable_checkpoint()->set_dir("/a\n");
+  spec.mutable_launch()->set_script(bad);
+  spec.mutable_launch()->set_cwd(bad);
+  spec.mutable_launch()->set_config(bad);
+  spec.mutable_launch()->add_patch()->set_file(bad);
+  spec.mutable_runtime()->set_python(bad);
+  spec.mutable_network()->set_interface(bad);
+  spec.mutable_resources()->add_hosts("n1");
+  spec.mutable_resources()->add_hosts(bad);
+  spec.mutable_resources()->mutable_rank_table()->set_name(bad);
+  spec.mutable_success()->set_file(bad);
+  EXPECT_EQ(lines_with_controls(spec),
+            (std::vector<std::string>{"code.at", "runtime.python", "launch.script", "launch.cwd", "launch.config", "launch.patch.file", "resources.hosts[1]",
+                                      "resources.rank_table.name", "network.interface", "checkpoint.dir", "success.file", "output_dir"}));
+}
+
+TEST(Lines, WhatMayHaveLineEndsKeepsThem) {
+  v1::JobSpec spec;
+  spec.set_description("two\nlines");
+  spec.mutable_launch()->add_run("a\tb\n");
+  spec.mutable_launch()->add_args("a\nb");
+  (*spec.mutable_launch()->mutable_vars())["NAME"] = "a\nb";
+  (*spec.mutable_runtime()->mutable_env())["PS1"] = "\x1b[1m";
+  spec.mutable_runtime()->add_setup("cd x\nmake\n");
+  v1::ConfigChange& change = *spec.mutable_launch()->add_patch()->add_changes();
+  change.set_at("a.b");
+  change.set_value("- 1\n- 2\n");
+  spec.mutable_observe()->set_step("step\t(\\d+)");
+  spec.mutable_success()->set_regex("done\t");
+  spec.mutable_resources()->mutable_rank_table()->set_content("{\n}");
+  EXPECT_TRUE(lines_with_controls(spec).empty());
 }
 
 TEST(Words, SplitLikeAShells) {

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""What others wrote reaches a terminal as text and nothing else.  A controller that answers every call with texts full of what a terminal
+obeys (a window's title, cursor moves, C1, right-to-left) stands in for submitters, nodes and ranks that have them; each verb is asked.
+
+Run:  /usr/bin/python3 tests/integration/hostile_text_test.py [-v]       (needs python3-grpcio, python3-protobuf, protoc)
+"""
+
+import concurrent.futures
+import glob
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import unittest
+
+import grpc
+import private
+from google.protobuf import descriptor
+from private import Private, ROOT
+
+HOSTILE = "x\x1b]0;title\x07\x9b2J\x7f\u202e\x1b[2Jy"
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+PAINT = re.compile("\x1b\\[(0|1|2|31|32|33|36)m")
+
+VERBS = [
+    ("ps", "-a"), ("ps", "-a", "-o", "wide"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "ls", "-o", "wide"),
+    ("node", "show", "n"), ("node", "show", "n", "-o", "wide"), ("node", "declare-dead", "n"), ("cancel", "j"), ("env", "j", "--rank", "1"), ("version",),
+]
+DOCUMENTS = [("ps", "-a"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "show", "n"), ("env", "j", "--rank", "1")]
+
+
+def fill(message, depth=0):
+    """Every field of an answer: texts hostile, numbers 1, one element in every list."""
+    for field in message.DESCRIPTOR.fields:
+        many = field.label == descriptor.FieldDescriptor.LABEL_REPEATED
+        if field.name in ("next_page_token", "checkpoints_first"):
+            continue
+        if field.containing_oneof is not None and message.WhichOneof(field.containing_oneof.name):
+            continue
+        if field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_MESSAGE:
+            if depth > 6:
+                continue
+            if field.message_type.GetOptions().map_entry:
+                entry = field.message_type.fields_by_name["value"]
+                if entry.cpp_type == descriptor.FieldDescriptor.CPPTYPE_STRING:
+                    getattr(message, field.name)[HOSTILE] = HOSTILE
+                continue
+            fill(getattr(message, field.name).add() if many else getattr(message, field.name), depth + 1)
+            continue
+        if field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_STRING:
+            value = HOSTILE.encode() if field.type == descriptor.FieldDescriptor.TYPE_BYTES else HOSTILE
+        elif field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_BOOL:
+            value = True
+        elif field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_ENUM:
+            value = field.enum_type.values[min(1, len(field.enum_type.values) - 1)].number
+        else:
+            value = 1
+        if many:
+            getattr(message, field.name).append(value)
+        else:
+            setattr(message, field.name, value)
+    return message
+
+
+def texts(value):
+    """All of a JSON document."""
+    if isinstance(value, dict):
+        return [text for inner in value.values() for text in texts(inner)] + list(value)
+    if isinstance(value, list):
+        return [text for inner in value for text in texts(inner)]
+    return [value]
+
+
+class Hostile(grpc.GenericRpcHandler):
+    """Both services of clients. With `refuses` every call fails, with a hostile sentence."""
+
+    def __init__(self, services, classes):
+        self._methods = {f"/{service.full_name}/{method.name}": method for service in services for method in service.methods}
+        self._classes = classes
+        self.refuses = False
+
+    def service(self, details):
+        method = self._methods.get(details.method)
+        if method is None:
+            return None
+        asked, answered = self._classes[method.input_type.full_name], self._classes[method.output_type.full_name]
+
+        def one(_request, context):
+            if self.refuses:
+                context.abort(grpc.StatusCode.FAILED_PRECONDITION, HOSTILE)
+            return fill(answered())
+
+        def stream(request, context):
+            yield one(request, context)
+
+        make = grpc.unary_stream_rpc_method_handler if method.name in ("Watch", "ReadLogs") else grpc.unary_unary_rpc_method_handler
+        return make(stream if method.name in ("Watch", "ReadLogs") else one, request_deserializer=asked.FromString,
+                    response_serializer=answered.SerializeToString)
+
+
+class HostileText(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Private()
+        cls.addClassCleanup(cls.cluster.close)
+        classes = cls.cluster.path("classes")
+        os.mkdir(classes)
+        protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
+        private.compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
+        sys.path.insert(0, classes)
+        from muster.v1 import event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2
+
+        sys.path.remove(classes)
+        made = {}
+        for module in (event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2):
+            for name, message in module.DESCRIPTOR.message_types_by_name.items():
+                made[message.full_name] = getattr(module, name)
+        services = [job_service_pb2.DESCRIPTOR.services_by_name["JobService"], node_service_pb2.DESCRIPTOR.services_by_name["NodeService"]]
+        cls.hostile = Hostile(services, made)
+        cls.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
+        cls.server.add_generic_rpc_handlers((cls.hostile,))
+        cls.address = "unix:" + cls.cluster.path("hostile")
+        cls.server.add_insecure_port(cls.address)
+        cls.server.start()
+        cls.addClassCleanup(lambda: cls.server.stop(None).wait())
+
+    def ask(self, *verb):
+        return self.cluster.muster("--controller", self.address, *verb)
+
+    def assert_text(self, text, where):
+        found = OBEYED.search(text)
+        self.assertIsNone(found, f"{found}, {where}: {text!r}")
+
+    def test_people_see_text(self):
+        for verb in VERBS:
+            with self.subTest(verb=" ".join(verb)):
+                done = self.ask(*verb)
+                self.assertNotIn("Received message", done.err)
+                self.assert_text(done.out + done.err, done)
+                self.assertGreater(len(done.out + done.err), 0)
+
+    def test_a_terminal_gets_its_colours_and_nothing_else(self):
+        for verb in VERBS:
+            with self.subTest(verb=" ".join(verb)):
+                leader, follower = pty.openpty()
+                process = subprocess.Popen(self.cluster.command("--controller", self.address, *verb), stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
+                                           env={**self.cluster.env, "TERM": "xterm"}, cwd=self.cluster.dir)
+                os.close(follower)
+                shown = b""
+                try:
+                    while block := os.read(leader, 65536):
+                        shown += block
+                except OSError:  # EIO: the other end is closed
+                    pass
+                os.close(leader)
+                process.wait(timeout=private.PATIENCE)
+                text = shown.decode().replace("\r\n", "\n")
+                self.assertGreater(len(text), 0)
+                self.assert_text(PAINT.sub("", text), text)
+
+    def test_documents_hold_it_escaped(self):
+        for verb in DOCUMENTS:
+            for form in ("json", "jsonl", "yaml"):
+                with self.subTest(verb=" ".join(verb), form=form):
+                    done = self.ask(*verb, "-o", form)
+                    self.assertEqual(done.code, 0, done)
+                    self.assert_text(done.out, done)
+                    if form == "jsonl":
+                        self.assertTrue(any(HOSTILE in texts(json.loads(line)) for line in done.out.splitlines()), done)
+                    elif form == "json":
+                        self.assertIn(HOSTILE, texts(json.loads(done.out)))
+
+    def test_errors_are_text(self):
+        self.hostile.refuses = True
+        try:
+            for verb in VERBS:
+                if verb == ("version",):  # says its own, whatever the controller says
+                    continue
+                with self.subTest(verb=" ".join(verb)):
+                    done = self.ask(*verb)
+                    self.assertNotEqual(done.code, 0, done)
+                    self.assertIn("?]0;title", done.err)
+                    self.assert_text(done.out + done.err, done)
+        finally:
+            self.hostile.refuses = False
+
+    def test_words_of_the_command_line_are_text(self):
+        for verb in (("explain", HOSTILE), ("run", "/nowhere/" + HOSTILE), ("validate", "/nowhere/" + HOSTILE), ("plan", "/nowhere/" + HOSTILE)):
+            with self.subTest(verb=verb[0]):
+                done = self.cluster.muster(*verb)
+                self.assertNotEqual(done.code, 0, done)
+                self.assertIn("?]0;title", done.err)
+                self.assert_text(done.out + done.err, done)
+
+
+if __name__ == "__main__":
+    unittest.main()
