@@ -109,7 +109,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "Room for all ranks' logs together, as 20GB; the oldest finished jobs' logs go first. Default 20GB")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  app.add_flag("--accept-loss", config.accept_loss, "Go on with a damaged or older journal, knowing that its newest records are gone")
+  app.add_flag(
+         "--accept-loss", config.accept_loss,
+         "For one start: go on with a damaged or older journal, whose newest records are gone, though none may be seen to be missing. No job of before is "
+         "placed until every node has said what it runs")
       ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
   option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER", "How long a finished job stays at hand before it moves to the archive")
       ->capture_default_str()

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <future>
 #include <random>
 
@@ -16,6 +17,7 @@
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
 #include "controller/config.h"
+#include "controller/core/lost_end.h"
 #include "controller/dump.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
@@ -37,6 +39,16 @@ int give_up(const Error& error) {
 [[noreturn]] void die(const Error& error) {
   give_up(error);
   std::_Exit(kInternal);
+}
+
+// The mark first: started again by a supervisor, each start would give orders until the agent that knows better comes, and its own rows would soon hide it.
+void end_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
+  shell.with_journal("behind", [&journal, error](journal::Journal&) {
+    if (auto marked = journal.mark_behind(error.message); !marked) log::error(marked.error().message);
+    die({.code = error.code,
+         .message = error.message + "; giving no more orders and ending, jobs go on for their orphan grace; put back the newest directory, or start once with "
+                                    "--accept-loss"});
+  });
 }
 
 Result<std::string> load_token(const Config& config) {
@@ -95,10 +107,13 @@ int run(const Config& config) {
   Shell::Options options;
   options.version = version();
   options.new_cluster = ClusterId(random_hex(random));
-  options.epochs_lost = [&] { return (*journal)->lost(); };
+  options.epochs_lost = [&]() -> std::optional<std::uint64_t> {
+    return (*journal)->lost().value_or(core::rows_unknown(static_cast<std::uint64_t>(::time(nullptr))));
+  };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };
   options.limits.silent_after = config.pulse_interval * 16 / 5;
+  options.limits.hear_first = options.limits.silent_after;
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;
@@ -128,8 +143,7 @@ int run(const Config& config) {
            .token = *token,
            .pulse_interval = config.pulse_interval,
            .cluster_out = cluster_out,
-           .accept_loss = config.accept_loss,
-           .on_behind = [](const Error& error) { die(error); }},
+           .on_behind = [&](const Error& error) { end_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .low_on_space = [&] {
               return (*journal)->low_on_space();
@@ -137,7 +151,7 @@ int run(const Config& config) {
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
   collected.start(shell.started_ledger());
-  hub.set_epoch(started->epoch);
+  hub.set_start(*started);
   shell.set_listener(&hub);
   shell.open();
 

@@ -7,6 +7,7 @@
 #include "controller/core/core.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/queue.h"
+#include "controller/core/table_hosts.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -60,6 +61,7 @@ class Folder {
     job.request_id = event.request_id;
     job.spec = event.spec;
     job.spec_hash = event.spec_hash;
+    job.own_table = read_own_table(event.spec);
     job.submitted_at = at_;
     job.last_index = index_;
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;

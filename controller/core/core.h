@@ -28,6 +28,7 @@ struct Limits {
   Duration silent_after = std::chrono::milliseconds(3'200);  // without a word; pulses come each second
   Duration grace_margin = std::chrono::seconds(5);           // over orphan_grace, before the fence trusts it
   Duration start_timeout = std::chrono::seconds(60);         // placement to NodeStarted of a connected node
+  Duration hear_first{};                                     // after a start nothing is placed before all known nodes were heard, for at most so long
   Duration exit_bound = std::chrono::seconds(2);             // verdict waits this long for exits on silent nodes
   Duration archive_after = std::chrono::minutes(10);         // a finished job stays in the fold this long; 0 in tests
   Duration tombstone_keep = std::chrono::hours(24 * 7);

@@ -112,6 +112,8 @@ class FactDecider {
                      .evidence = from.evidence(),
                      .node_time = at_,
                      .evidence_kind = to_kind(from.evidence_kind())};
+    if (from.has_step() && from.step() >= 0) event.step = from.step();
+    if (from.has_total() && from.total() > 0) event.total = from.total();
     Decision decision = accept(event);
     if (!ended_well(event)) breaks(decision, exit_text(event), at_);
     return decision;

@@ -5,6 +5,7 @@
 #include "controller/core/checkpoints.h"
 #include "controller/core/decide.h"
 #include "controller/core/fence.h"
+#include "controller/core/last_step.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/spec_view.h"
@@ -47,7 +48,8 @@ bool success_seen(const AttemptRecord& attempt) {
 }
 
 // Nothing: the spec is content.
-std::string success_missing(const v1::JobSpec& spec, const AttemptRecord& attempt) {
+std::string success_missing(const Ledger& ledger, const JobRecord& job, const AttemptRecord& attempt) {
+  const v1::JobSpec& spec = job.spec;
   switch (spec.success().means_case()) {
     case v1::SuccessSpec::kRegex:
       if (!success_seen(attempt))
@@ -56,6 +58,7 @@ std::string success_missing(const v1::JobSpec& spec, const AttemptRecord& attemp
     case v1::SuccessSpec::kFile:
       if (!success_seen(attempt)) return fmt::format("every rank ended with status 0, but success.file '{}' is not there", spec.success().file());
       break;
+    case v1::SuccessSpec::kLastStep: return last_step_missing(ledger, job, attempt);
     case v1::SuccessSpec::kExit0:
     case v1::SuccessSpec::MEANS_NOT_SET: break;
   }
@@ -68,7 +71,7 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   const auto job = in.ledger.jobs.find(input.job);
   if (job == in.ledger.jobs.end() || job->second.phase != JobPhase::Queued) return nothing();
   if (input.attempt != next_attempt(job->second, in.presence) || input.nodes.empty() || !still_free(in, input)) return nothing();
-  if (unheard_since_loss(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
+  if (unheard_since_start(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
   return accept(AttemptPlaced{.job = input.job,
                               .attempt = input.attempt,
                               .nodes = input.nodes,
@@ -102,7 +105,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
   ended.charged = !current.attempt->cancelled;
-  ended.best_step = best_step_of(in.presence, *current.job, *current.attempt);
+  ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
   const bool cancelled = current.job->cancel_requested;
   const std::optional<ResumePoint> suspect = suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
   std::optional<std::string> enough;
@@ -127,10 +130,11 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   // As above: the journal was cut between the attempt's end and its job's.
   if (current.attempt->completed) return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits)) return nothing();
-  if (std::string missing = success_missing(current.job->spec, *current.attempt); !missing.empty()) {
+  if (std::string missing = success_missing(in.ledger, *current.job, *current.attempt); !missing.empty()) {
     return accept(AttemptBroke{.job = input.job, .attempt = input.attempt, .cause = std::move(missing), .fault_time = in.now.wall, .detected_at = in.now.wall});
   }
-  return accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step_of(in.presence, *current.job, *current.attempt)},
+  const std::int64_t best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
+  return accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step},
                 JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
 }
 

@@ -39,8 +39,9 @@ void dump_part(std::string& out, const NodePart& part) {
     out +=
         fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
   for (const auto& [rank, exit] : part.exits) {
-    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} evidence='{}' ({}) at {}\n", rank.value, exit.code, exit.signal,
-                       exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.evidence, to_string(exit.evidence_kind), time_text(exit.node_time));
+    out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} evidence='{}' ({}) at {}\n", rank.value, exit.code,
+                       exit.signal, exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
+                       to_string(exit.evidence_kind), time_text(exit.node_time));
   }
   for (const auto& [name, exit] : part.companions) {
     out += fmt::format("      companion {} code={} signal={} evidence='{}' at {}\n", name, exit.code, exit.signal, exit.evidence, time_text(exit.node_time));

@@ -132,6 +132,8 @@ struct RankExited {
   std::string evidence;
   WallTime node_time;
   EvidenceKind evidence_kind{};
+  // The last step that its log told, and of how many; nothing: none, nobody asked, or an older agent or record.
+  std::optional<std::int64_t> step, total;
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked for it.
 struct CompanionExited {

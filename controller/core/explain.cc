@@ -22,9 +22,14 @@ std::string some_of(const std::vector<std::string>& nodes) {
 }
 
 void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
-  if (const std::optional<Unheard> unheard = unheard_since_loss(ledger, presence, job, now, limits)) {
+  if (const std::optional<Unheard> unheard = unheard_since_start(ledger, presence, job, now, limits)) {
     std::vector<std::string> names;
     for (const NodeName& node : unheard->nodes) names.push_back(node.str());
+    if (job.attempts_lost == 0) {
+      lines.push_back(
+          fmt::format("the controller has just started: waits for a word from {}, at most {}", some_of(names), age_text(unheard->until - now.boot)));
+      return;
+    }
     lines.push_back(
         fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that still runs: waits for a word from {}, at most {}; "
                     "`muster node declare-dead` ends the wait for a machine that is really gone",

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,8 @@
 #include "controller/core/job_phase.h"
 
 namespace muster::core {
+
+struct OwnTable;  // table_hosts.h
 
 struct NodeRecord {
   NodeName name;
@@ -116,6 +119,7 @@ struct JobRecord {
   JournalIndex last_index;       // of its last event
   std::size_t open_parts = 0;    // derived: parts of all attempts not swept, or whose logs are not all here
   std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
+  std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
   [[nodiscard]] const AttemptRecord* current() const { return attempts.empty() ? nullptr : &attempts.back(); }

@@ -13,9 +13,9 @@ AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
   return AttemptNo(last + 1);
 }
 
-std::optional<Unheard> unheard_since_loss(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
-  if (job.attempts_lost == 0) return std::nullopt;
-  Unheard unheard{.nodes = {}, .until = presence.listening_since + outlives_contact(job.spec) + limits.grace_margin};
+std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  const Duration wait = job.attempts_lost == 0 ? limits.hear_first : std::max(limits.hear_first, outlives_contact(job.spec) + limits.grace_margin);
+  Unheard unheard{.nodes = {}, .until = presence.listening_since + wait};
   if (now.boot >= unheard.until) return std::nullopt;
   for (const auto& [name, node] : ledger.nodes) {
     const auto seen = presence.nodes.find(name);
@@ -23,6 +23,13 @@ std::optional<Unheard> unheard_since_loss(const Ledger& ledger, const Presence& 
   }
   if (unheard.nodes.empty()) return std::nullopt;
   return unheard;
+}
+
+// Epochs are used once: whoever has seen this one has been here in this life, or another life went on from the same copy. Of an earlier epoch nothing was
+// acknowledged that was not in the journal when this life began; that it has grown since explains nothing.
+bool told_beyond(const Told& told, const Reach& reach) {
+  if (told.epoch > reach.epoch || (told.epoch == reach.epoch && !told.welcomed)) return true;
+  return told.acked > (told.epoch == reach.epoch ? reach.last : reach.loaded);
 }
 
 }  // namespace muster::core

@@ -164,8 +164,9 @@ class Proposer {
     FittingJobs jobs(ledger_, presence_, now_, limits_);
     while (const JobRecord* job = jobs.next()) {
       if (placed == kPlacementsMax || ++looked > kQueueLookMax) break;
-      if (const std::optional<Unheard> unheard = unheard_since_loss(ledger_, presence_, *job, now_, limits_)) {
+      if (const std::optional<Unheard> unheard = unheard_since_start(ledger_, presence_, *job, now_, limits_)) {
         sooner(out_.wake_at, unheard->until);
+        if (job->attempts_lost == 0) break;  // the others wait for the same nodes, at least as long
         continue;
       }
       PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_);

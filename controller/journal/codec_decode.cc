@@ -185,6 +185,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.success_seen = from.success_seen();
       to.evidence = from.evidence();
       to.evidence_kind = from_record(from.evidence_kind(), trouble);
+      if (from.has_step()) to.step = from.step();
+      if (from.has_total()) to.total = from.total();
       return to;
     }
     case pb::Record::kCompanionExited: {

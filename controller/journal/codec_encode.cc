@@ -161,6 +161,8 @@ struct Writer {
     to.set_evidence(from.evidence);
     to.set_node_time_ns(to_ns(from.node_time));
     to.set_evidence_kind(to_record(from.evidence_kind));
+    if (from.step) to.set_step(*from.step);
+    if (from.total) to.set_total(*from.total);
   }
   void operator()(const core::CompanionExited& from) const {
     auto& to = *record.mutable_companion_exited();

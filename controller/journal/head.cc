@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kSlot = 512;
 constexpr std::string_view kMagic = "muster-journal-head-1";
+constexpr std::string_view kBehindMagic = "muster-journal-behind-1 ";
 
 // The cluster id is there for people only: one that does not fit this line is left out.
 std::string shown(const ClusterId& cluster) {
@@ -64,6 +65,10 @@ Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
   }
   std::array<char, 2 * kSlot> content{};
   if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0) return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
+  if (const std::string_view text(content.data(), content.size()); text.starts_with(kBehindMagic)) {
+    const std::string_view why = text.substr(kBehindMagic.size());
+    return fail(ErrorCode::DataLoss, std::string(why.substr(0, why.find_first_of(std::string_view("\n\0", 2)))));
+  }
   std::optional<Head> newest;
   for (std::size_t slot = 0; slot < 2; ++slot) {
     auto head = head_of(std::string_view(content.data() + slot * kSlot, kSlot));
@@ -79,6 +84,13 @@ Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head&
   io::UniqueFd descriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC));
   if (!descriptor) return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
   return HeadFile(std::move(descriptor), file);
+}
+
+Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::string_view why) {
+  const std::string text = fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1));
+  if (auto made = io::replace_file(file, text, io::Durable::Yes); !made)
+    return fail(std::move(made.error()).in("marking the journal as older than it must be"));
+  return {};
 }
 
 Result<void> HeadFile::write(const Head& head) {

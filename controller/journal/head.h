@@ -6,12 +6,16 @@
 //   - a head behind its database is ordinary after a power cut (the kernel had not written it yet), and up to date after the death of a process;
 //   - a torn write hurts one slot, the other is one batch older.
 // In place, not temp and rename: on ext4 a rename over a file flushes the new one's data, a second sync on the path of every batch.
+//
+// A journal that turned out to be older than it must be, whole directory and all, gets a mark in place of its head: one line of text that says how that
+// was known. Nobody can tell then how far the journal had gone: read() is DataLoss with that sentence, of an older release with one of its own.
 // One thread at a time.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/base/error.h"
@@ -35,6 +39,8 @@ class HeadFile {
   static Result<std::optional<Head>> read(const std::filesystem::path& file);
   // Both slots from `head`, durably, by temp and rename; open for write() then.
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
+  // The mark, durably, by temp and rename. `why`: one line, cut where it is longer than a head.
+  static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why);
 
   Result<void> write(const Head& head);
   Result<void> sync();

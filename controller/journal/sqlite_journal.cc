@@ -18,6 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Of unknown losses in one journal's life: beyond it attempts' numbers would no longer fit theirs (a loss moves them on by up to two million).
+constexpr std::uint64_t kUnknownLossesMost = 500;
 constexpr std::size_t kDropMost = 4;  // archived jobs that go when one comes: more than one, so that what has piled up goes as well
 
 }  // namespace
@@ -222,6 +224,14 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   if (!loaded->damage.empty()) {
     if (!options_.accept_loss || options_.read_only) return fail(refusal(*loaded).in(doing));
     if (auto accepted = accept_loss(*loaded, each); !accepted) return fail(std::move(accepted.error()).in(doing));
+  } else if (options_.accept_loss && !options_.read_only && last_.value != 0 && lost()) {
+    loaded->damage = "nothing is seen missing, as in a directory that was put back whole from an older copy";
+    if (last_.value / kRowsUnknown >= kUnknownLossesMost) {
+      return fail(ErrorCode::ResourceExhausted,
+                  fmt::format("{}: {}, and such a loss was accepted {} times already, which is as often as its numbers allow; start without --accept-loss",
+                              doing, loaded->damage, kUnknownLossesMost));
+    }
+    if (auto accepted = accept_unknown_loss(*loaded); !accepted) return fail(std::move(accepted.error()).in(doing));
   }
   if (options_.read_only) {
     loaded_ = true;
@@ -243,6 +253,12 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   return {};
 }
 
+Result<void> SqliteJournal::mark_behind(std::string_view why) {
+  MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal marked before it was loaded, or one that is only read");
+  failed_ = true;
+  return HeadFile::mark_behind(options_.dir / "head", why);
+}
+
 // --- append ---------------------------------------------------------------------------------------------------------------------------------
 Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::vector<Record>& records, Digest& chain) {
   return database_->transaction([&]() -> Result<void> {
@@ -257,7 +273,9 @@ Result<void> SqliteJournal::write_batch(std::span<const Row> batch, const std::v
 
 Result<void> SqliteJournal::append(std::span<const Row> batch) {
   MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal appended to before it was loaded, or one that is only read");
-  if (failed_) return fail(ErrorCode::Io, fmt::format("appending to the journal in '{}': an earlier append failed; start again", options_.dir.native()));
+  if (failed_)
+    return fail(ErrorCode::Io,
+                fmt::format("appending to the journal in '{}': an earlier write failed, or it is older than it must be; start again", options_.dir.native()));
   if (batch.empty()) return {};
   std::vector<Record> records;
   records.reserve(batch.size());

@@ -4,8 +4,9 @@
 // Thread: one at a time, as journal.h says; low_on_space() may be called from any.
 // Promises: what append returned for is there after power loss. What load() passes on is verified: each row's checksum over the row before it, the
 // end against the head file. Damage is DataLoss, naming the index and the remedy; with accept_loss it goes on from the last sound row and keeps the
-// damaged database beside the new one. A batch that was being written when the power went is there whole or not at all.
-// Leaves to others: whether events make sense (the fold), whether the journal is behind what an agent was acknowledged (links), logging (notices()).
+// damaged database beside the new one. With accept_loss and nothing to see the directory counts as an older copy: a loss of unknown size. A batch that was
+// being written when the power went is there whole or not at all. Leaves to others: whether events make sense (the fold), whether the journal is behind what an
+// agent was acknowledged (links; mark_behind() then), logging (notices()).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/journal/archive_table.h"
@@ -52,10 +54,15 @@ class SqliteJournal final : public Journal {
   Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override;
   Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
 
+  // The journal is older than what was told to others, and only they know: nothing is appended any more, and each later load() is DataLoss with this sentence,
+  // until the loss is accepted or a newer directory is put back. Durable.
+  Result<void> mark_behind(std::string_view why);
+
   // The disk is nearly full, or the ballast had to be spent: the caller refuses new jobs. Any thread.
   [[nodiscard]] bool low_on_space() const { return ballast_.low(); }
   // How many indexes --accept-loss gave up since the last ControllerStarted that is left, in this life or in one that ended before it wrote its own
-  // (0: none). As many epochs may be among them: add it to the next one. Nothing: unknown, because no head file of this database's said how far it went.
+  // (0: none). As many epochs may be among them: add it to the next one. Nothing: unknown, because no head file of this
+  // database's said how far it went, or the whole directory may be a copy.
   [[nodiscard]] std::optional<std::uint64_t> lost() const { return lost_ < kRowsUnknown ? std::optional(lost_) : std::nullopt; }
   // What open and load found or did that a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }

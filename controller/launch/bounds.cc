@@ -38,8 +38,8 @@ Longest longest(const v1::JobSpec& spec) {
   engine::LaunchRequest& request = result.request;
   request = {.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 1'000'000'000'000, .imagined = true};
   for (std::uint32_t i = 0; i < nodes; ++i) {
-    const std::uint32_t ranks = once ? (i == 0 ? 1 : 0) : devices;
-    request.nodes.push_back({.first_rank = once ? std::min<std::uint32_t>(i, 1) : i * devices, .rank_count = ranks});
+    const std::uint32_t ranks = engine::ranks_on_node(spec, i, devices);
+    request.nodes.push_back({.first_rank = once ? std::min<std::uint32_t>(i, 1) : i * ranks, .rank_count = ranks});
   }
   request.nodes.front().address = std::string(45, '1');
   engine::NodeSlot& slot = request.nodes[result.node];

@@ -1,10 +1,12 @@
 #include "controller/links/hub.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/util/time_util.h>
 
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
+#include "controller/core/lost_end.h"
 
 namespace muster::controller {
 namespace {
@@ -19,8 +21,6 @@ class Refusal final : public Reactor {
 
 WallTime to_wall(const google::protobuf::Timestamp& time) { return WallTime(std::chrono::seconds(time.seconds()) + std::chrono::nanoseconds(time.nanos())); }
 
-grpc::Status refused(std::string text) { return {grpc::StatusCode::FAILED_PRECONDITION, std::move(text)}; }
-
 bool sound_name(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
   for (const char c : name) {
@@ -32,33 +32,38 @@ bool sound_name(const std::string& name) {
 
 }  // namespace
 
-bool journal_behind(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last) {
-  return hello.cluster_id() == ledger.cluster.str() && hello.acked_index() > last.value;
-}
-
-grpc::Status judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last, bool accept_loss) {
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed) {
   const std::string who = "connecting node '" + hello.node() + "'";
-  if (!sound_name(hello.node()))
-    return {grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit"};
-  if (hello.instance().empty() || hello.boot_id().empty()) return {grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id"};
+  const auto refuse = [](grpc::StatusCode code, std::string text) { return Judged{.status = {code, std::move(text)}, .behind = {}}; };
+  if (!sound_name(hello.node())) {
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit");
+  }
+  if (hello.instance().empty() || hello.boot_id().empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
-    return refused(who + ": it speaks protocol " + std::to_string(hello.protocol_min()) + ".." + std::to_string(hello.protocol_max()) + ", this controller " +
-                   std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) + "; upgrade the older one");
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one", who,
+                                                                     hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
     // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up here.
-    return {grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
-                                                     "'; give the agent another state directory to move it here"};
+    return refuse(grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
+                                                           "'; give the agent another state directory to move it here");
   }
-  if (hello.highest_epoch() > ledger.epoch.value) {
-    return refused(who + ": it has seen controller epoch " + std::to_string(hello.highest_epoch()) + ", this one is only at " +
-                   std::to_string(ledger.epoch.value) + ": an old controller, or an old copy of its journal");
+  if (hello.cluster_id().empty() && hello.highest_epoch() > ledger.epoch.value) {
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+                  fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old controller, or an old copy of its journal", who,
+                              hello.highest_epoch(), ledger.epoch.value));
   }
-  if (journal_behind(hello, ledger, last) && !accept_loss) {
-    return refused(who + ": it was acknowledged up to journal index " + std::to_string(hello.acked_index()) + ", this journal ends at " +
-                   std::to_string(last.value) + ": the journal is older than it must be; restore the newer one, or start the controller with --accept-loss");
+  const core::Told told{.epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed};
+  if (!hello.cluster_id().empty() && core::told_beyond(told, {.epoch = ledger.epoch, .loaded = loaded, .last = last})) {
+    std::string behind = fmt::format(
+        "the controller's journal is older than what node '{}' was told: that was up to journal row {} and controller epoch {}, but this journal had no row "
+        "behind {} when its epoch {} began; its directory is an older copy, or another controller went on from it",
+        hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
+    return {
+        .status = {grpc::StatusCode::FAILED_PRECONDITION, who + ": " + behind + "; put back the newest one, or restart the controller once with --accept-loss"},
+        .behind = std::move(behind)};
   }
-  return grpc::Status::OK;
+  return {};
 }
 
 Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs)
@@ -70,6 +75,11 @@ Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& 
       options_(std::move(options)),
       push_logs_(std::move(push_logs)),
       book_(options_.cluster_out) {}
+
+void Hub::set_start(const Shell::Started& started) {
+  loaded_ = started.loaded;
+  epoch_.store(started.epoch.value, std::memory_order_release);
+}
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(grpc::CallbackServerContext* context) {
   if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) {
@@ -92,19 +102,19 @@ void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
   if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
-  grpc::Status status = judge_hello(hello, view.ledger, shell_.durable(), options_.accept_loss);
+  auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
+  if (behind_ && status.ok()) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': the controller is about to end"};
   const auto holder = peers_.find(session->node());
   if (status.ok() && holder != peers_.end() && holder->second.session->instance() != session->instance()) {
     status = {grpc::StatusCode::ABORTED, "connecting node '" + session->node().str() + "' (instance '" + session->instance().str() +
                                              "'): the name is held by instance '" + holder->second.session->instance().str() + "' from " +
                                              holder->second.session->peer() + "; two agents need two names"};
   }
+  if (status.ok() && holder != peers_.end()) status = other_life(holder->second, hello, arrived, view);
   if (!status.ok()) {
     log::warn("an agent was refused", {{"node", session->node().str()}, {"peer", session->peer()}, {"why", status.error_message()}});
     session->refuse(status);
-    if (journal_behind(hello, view.ledger, shell_.durable()) && !options_.accept_loss && options_.on_behind) {
-      options_.on_behind({.code = ErrorCode::DataLoss, .message = status.error_message()});
-    }
+    if (!behind.empty() && !std::exchange(behind_, true) && options_.on_behind) options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
     return;
   }
   if (holder != peers_.end()) end_stream(holder, arrived, "replaced by a newer one of the same agent");
@@ -112,6 +122,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   Peer& peer = peers_[session->node()];
   peer.session = session;
   peer.connection = connection;
+  peer.life = hello.life();
   for (const v1::HeldAttempt& held : hello.held()) peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
   core::RegisterNode input{
       .node = session->node(), .instance = session->instance(), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()};
@@ -123,13 +134,33 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
                              .boot_id = BootId(hello.boot_id())};
   shell_.report_and_observe(input, then, arrived, [this, session, connection](const Outcome& outcome, const View& now_durable) {
     const auto found = peers_.find(session->node());
-    if (found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
+    if (behind_ || found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
     if (outcome.refusal) {
       session->refuse(rpc::to_status(*outcome.refusal));
       return;
     }
     welcome(session, connection, now_durable);
   });
+}
+
+// Two agents on copies of one state directory have one instance: were each to replace the other's stream, both would start what is ordered. One that was
+// killed and started again is another life too, but of the earlier one no more is heard.
+grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const {
+  if (hello.life().empty() || holder.life.empty() || hello.life() == holder.life) return grpc::Status::OK;
+  const auto seen = view.presence.nodes.find(holder.session->node());
+  if (seen == view.presence.nodes.end()) return grpc::Status::OK;
+  const BootTime heard = seen->second.last_heard;
+  if (arrived.boot - heard > 3 * options_.pulse_interval) return grpc::Status::OK;
+  if (holder.contender != hello.life()) {
+    holder.contender = hello.life();
+    holder.contended_since = arrived.boot;
+  }
+  const std::string who = "connecting node '" + hello.node() + "': ";
+  if (heard <= holder.contended_since) {
+    return {grpc::StatusCode::UNAVAILABLE, who + "the stream of the agent that was here before has not ended yet; trying again helps when that one is gone"};
+  }
+  return {grpc::StatusCode::ABORTED, who + "another agent, from " + holder.session->peer() + ", uses a copy of this agent's state directory (instance '" +
+                                         hello.instance() + "') and is alive; stop one of the two, and give it a new, empty state directory and a name of its own"};
 }
 
 // Nothing is heard of it any more; the agent may connect again.
@@ -146,7 +177,9 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
   welcome.set_cluster_id(view.ledger.cluster.str());
   welcome.set_epoch(view.ledger.epoch.value);
   welcome.set_version(options_.version);
+  welcome.add_features("companion-logs");
   *welcome.mutable_pulse_interval() = google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.pulse_interval.count());
+  welcomed_.insert(session->instance());
   session->accept(connection, std::move(welcome));
   peers_[session->node()].welcomed = true;
   log::info("agent connected", {{"node", session->node().str()}, {"instance", session->instance().str()}, {"connection", connection.value}});
@@ -268,7 +301,7 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
 
 void Hub::tell(const NodeName& node, const View& view, bool always) {
   const auto found = peers_.find(node);
-  if (found == peers_.end() || !found->second.welcomed) return;
+  if (behind_ || found == peers_.end() || !found->second.welcomed) return;
   Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   std::set<core::AttemptKey> there = peer.held;

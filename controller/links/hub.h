@@ -4,8 +4,9 @@
 //   shell's strand   peers_, book_: Hello is judged, orders are computed and compared, acknowledgements leave, all from durable state
 //   work loop        series points go to the log store
 //
-// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that was acknowledged further than this
-// journal reaches means that the journal is older than it must be: refused, and the daemon is told (on_behind). Pulses are answered at once, without
+// Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that tells of more than this journal can have
+// told (core::told_beyond) means that the journal is older than it must be: refused, the daemon is told (on_behind), and from then on nobody is welcomed or
+// given orders. Pulses are answered at once, without
 // any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
 // the node back. What an agent sends of fields unknown here goes no further. A part that cannot be ordered is a start failure of its node.
 #pragma once
@@ -38,7 +39,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string token;  // callers on TCP must bring it
     Duration pulse_interval = std::chrono::seconds(1);
     std::string cluster_out;
-    bool accept_loss = false;  // agents acknowledged further than the journal reaches are welcome
+    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon makes it durable and ends itself.
     std::function<void(const Error&)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -47,7 +48,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
 
   Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs);
 
-  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }  // after Shell::start(), before listening
+  void set_start(const Shell::Started& started);  // before listening
 
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override;
@@ -72,9 +73,13 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::set<core::AttemptKey> seen;  // run directories its latest pulse named
     std::vector<core::Assignment> told;
     bool welcomed = false;
+    std::string life;
+    std::string contender;     // the latest other life that asked for the name
+    BootTime contended_since{};
   };
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
+  grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const;
   void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
   void look_for_leftovers(const core::PulseHeard& pulse);
@@ -93,13 +98,18 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   OrderBook book_;
   std::set<core::AttemptKey> unlaunchable_;  // of live attempts; said once
   std::uint64_t connections_ = 0;
+  std::set<InstanceId> welcomed_;  // since this start
+  bool behind_ = false;
 
+  JournalIndex loaded_;                   // as epoch_
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served
 };
 
-// OK, or why this Hello is refused by what is durable here (peers are looked at elsewhere). Pure.
-grpc::Status judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last, bool accept_loss);
-// The Hello says that it was acknowledged further than this journal reaches.
-[[nodiscard]] bool journal_behind(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex last);
+// What is durable here says of this Hello (peers are looked at elsewhere). Pure.
+struct Judged {
+  grpc::Status status;  // OK, or why it is refused
+  std::string behind;   // not empty: the journal is older than it must be, and how this Hello shows it
+};
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed);
 
 }  // namespace muster::controller

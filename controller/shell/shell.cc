@@ -43,6 +43,7 @@ Result<Shell::Started> Shell::start() {
   if (auto loaded = journal_.load([&](const journal::Row& row) { replay.row(row); }); !loaded) return fail(std::move(loaded.error()));
   ledger_ = std::move(replay.ledger());
   last_index_ = journal_.last();
+  const JournalIndex loaded_to = last_index_;
 
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
   // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any of the lost rows may have been a start.
@@ -54,7 +55,12 @@ Result<Shell::Started> Shell::start() {
   if (auto appended = journal_.append(batch.rows); !appended) return fail(std::move(appended.error()));
   for (EventPtr& event : batch.events) history_.add(std::move(event));
   durable_.store(last_index_.value, std::memory_order_release);
-  return Started{.epoch = ledger_.epoch, .cluster = ledger_.cluster, .index = last_index_, .jobs = ledger_.jobs.size(), .set_aside = replay.set_aside()};
+  return Started{.epoch = ledger_.epoch,
+                 .cluster = ledger_.cluster,
+                 .index = last_index_,
+                 .loaded = loaded_to,
+                 .jobs = ledger_.jobs.size(),
+                 .set_aside = replay.set_aside()};
 }
 
 // What is left of them is sound, but not all that happened: nothing may be built on it. So they are stopped in the ordinary way, which frees their devices

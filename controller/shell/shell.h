@@ -64,6 +64,7 @@ class Shell {
     Epoch epoch;
     ClusterId cluster;
     JournalIndex index;
+    JournalIndex loaded;  // the journal's last before this start
     std::size_t jobs = 0;
     std::map<JobId, std::string> set_aside;  // and why; cancelled with this start, where they had not ended
   };

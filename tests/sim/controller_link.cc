@@ -1,6 +1,7 @@
 // The controller's talk with agents: ControllerModel's other half, and the mutants that live there.
 #include <fmt/format.h>
 
+#include "controller/core/lost_end.h"
 #include "controller/core/spec_view.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
@@ -30,8 +31,17 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     ++world_.coverage.seen["hello refused: " + why];
     release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
   };
-  if (hello.highest_epoch() > ledger_.epoch.value) return world_.watch.fell_behind("an agent has seen a higher epoch");
-  if (hello.acked_index() > journal_.last().value + batch_.size()) return world_.watch.fell_behind("an agent was acknowledged what the journal does not have");
+  const core::Told told{
+      .epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
+  const core::Reach reach{.epoch = ledger_.epoch, .loaded = loaded_, .last = JournalIndex(journal_.last().value + batch_.size())};
+  if (core::told_beyond(told, reach) && world_.mutant != Mutant::AcceptWithoutBridge) {
+    if (journal_.may_be_behind()) {
+      behind_ = true;
+      return;
+    }
+    return world_.watch.fell_behind(fmt::format("{} was told of epoch {} and row {}; the journal had row {} when epoch {} began, and now {}", node.str(),
+                                                told.epoch.value, told.acked.value, loaded_.value, reach.epoch.value, reach.last.value));
+  }
   // A connection that another one of this node has overtaken on its way is not taken up any more.
   if (const auto old = sessions_.find(node); old != sessions_.end() && old->second.link->id > link->id) return refuse("overtaken");
   const core::Decision decision = take(core::RegisterNode{
@@ -56,6 +66,7 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
     message->what.mutable_welcome()->set_protocol(1);
     message->what.mutable_welcome()->set_cluster_id(ledger_.cluster.str());
     message->what.mutable_welcome()->set_epoch(ledger_.epoch.value);
+    welcomed_.insert(found->second.instance);
     world_.network.send_down(link, std::move(message));
     found->second.welcomed = true;
   });

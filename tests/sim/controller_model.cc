@@ -19,6 +19,7 @@ using core::RankExited;
 ControllerModel::ControllerModel(World& world) : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
   limits_.archive_after = Duration(world.scenario.archive_after);
   limits_.start_timeout = std::chrono::seconds(20);
+  limits_.hear_first = std::chrono::seconds(3);
   if (world.mutant == Mutant::ShortGrace) limits_.grace_margin = std::chrono::seconds(-20);
 }
 
@@ -32,18 +33,21 @@ Now ControllerModel::clocks() const {
 void ControllerModel::launch() {
   if (alive()) return;
   begin_life();
-  listening_ = batch_running_ = woken_ = false;
+  listening_ = batch_running_ = woken_ = behind_ = false;
   inbox_.clear();
   release_.clear();
   batch_.clear();
   sessions_.clear();
   spoken_for_.clear();
+  welcomed_.clear();
   crash_point_ = CrashPoint::None;
   presence_ = core::Presence();
   replay();
+  loaded_ = journal_.last();
+  const std::uint64_t lost = journal_.lost().value_or(core::rows_unknown(static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
-  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, journal_.lost()), .cluster = ClusterId("sim"), .version = "0.1.0"});
+  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ClusterId("sim"), .version = "0.1.0"});
   release_.emplace_back([this] {
     listening_ = true;
     presence_.listening_since = clocks().boot;
@@ -91,6 +95,22 @@ bool ControllerModel::lose_journal_end(std::size_t rows) {
   world_.say([&] { return fmt::format("the journal's end is lost behind row {}", journal_.rows().back().index.value); });
   world_.watch.journal_end_lost(journal_.rows());
   return true;
+}
+
+bool ControllerModel::put_back_copy(std::size_t rows) {
+  if (!journal_.put_back_copy(rows)) return false;
+  if (world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss();
+  world_.say([&] { return fmt::format("a copy of the journal is put back that ends at row {}", journal_.rows().back().index.value); });
+  world_.watch.journal_end_lost(journal_.rows());
+  return true;
+}
+
+// It ends, and whoever put the copy back accepts the loss once more.
+void ControllerModel::end_behind() {
+  ++world_.coverage.seen["loss accepted once more: an agent had been told more"];
+  world_.storm.controller_died();
+  crash();
+  journal_.accept_unknown_loss();
 }
 
 void ControllerModel::die(CrashPoint where) {
@@ -184,8 +204,9 @@ void ControllerModel::fold(core::Ledger& ledger, JournalIndex index, const core:
 }
 
 void ControllerModel::begin_sync(bool more) {
+  if (more) journal_.begin(batch_);
+  if (behind_) return end_behind();
   if (!more) return release();
-  journal_.begin(batch_);
   if (crash_point_ == CrashPoint::BeforeSync) return die(CrashPoint::BeforeSync);
   if (world_.mutant == Mutant::OrdersBeforeSync && listening_) {
     for (auto& [node, session] : sessions_) send_orders(node, session);

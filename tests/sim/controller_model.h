@@ -31,6 +31,8 @@ class ControllerModel : public Actor {
   void jump_wall_clock(Time by) { wall_offset_ += by; }
   // While it is dead: somebody puts an older copy of the journal back, and the next start accepts the loss. False: the journal has no end to lose.
   bool lose_journal_end(std::size_t rows);
+  // The same with the whole directory, so that nothing is seen missing.
+  bool put_back_copy(std::size_t rows);
   [[nodiscard]] bool listening() const { return alive() && listening_; }
   [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }  // ahead of what is durable by at most one batch
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }
@@ -77,6 +79,7 @@ class ControllerModel : public Actor {
   void replay();
   void check_replay();
   void die(CrashPoint where);
+  void end_behind();
 
   World& world_;
   core::Limits limits_;
@@ -87,6 +90,9 @@ class ControllerModel : public Actor {
   core::Ledger ledger_;
   core::Presence presence_;
   bool listening_ = false, batch_running_ = false, woken_ = false;
+  bool behind_ = false;  // an agent was told more than this journal has: nothing of this batch leaves
+  JournalIndex loaded_;
+  std::set<InstanceId> welcomed_;
   std::vector<Deed> inbox_, release_;
   std::vector<journal::Row> batch_;
   WallTime batch_at_{};

@@ -37,6 +37,7 @@ enum class Fault {
   DiskFull,  // a start was refused for it
   TwinMachine,
   JournalEndLost,
+  CopyPutBack,
 };
 struct FaultRow {
   Fault fault;
@@ -68,6 +69,7 @@ inline constexpr std::array kFaults = {
     FaultRow{Fault::DiskFull, "start refused by a full disk"},
     FaultRow{Fault::TwinMachine, "another machine of the same name"},
     FaultRow{Fault::JournalEndLost, "journal's end lost, and accepted"},
+    FaultRow{Fault::CopyPutBack, "whole journal put back from an older copy, and the loss accepted"},
 };
 
 struct Coverage {

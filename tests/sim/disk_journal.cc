@@ -4,6 +4,7 @@
 
 #include "controller/journal/codec.h"
 #include "controller/journal/live_rows.h"
+#include "controller/journal/row_table.h"
 
 namespace muster::sim {
 
@@ -38,11 +39,25 @@ bool DiskJournal::lose_end(std::size_t most) {
   return rows_.size() < before;
 }
 
-std::uint64_t DiskJournal::lost() const {
+bool DiskJournal::put_back_copy(std::size_t most) {
+  if (!lose_end(most)) return false;
+  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
+  last_ = rows_.back().index;
+  end_lost_ = false;
+  return true;
+}
+
+void DiskJournal::accept_unknown_loss() {
+  last_ = JournalIndex(last_.value + journal::kRowsUnknown);
+  end_lost_ = true;
+}
+
+std::optional<std::uint64_t> DiskJournal::lost() const {
   if (!end_lost_) return 0;
   const auto start = std::ranges::find_if(rows_.rbegin(), rows_.rend(),
                                           [](const journal::Row& row) { return std::holds_alternative<core::ControllerStarted>(row.event.body); });
-  return last_.value - (start == rows_.rend() ? 0 : start->index.value);
+  const std::uint64_t rows = last_.value - (start == rows_.rend() ? 0 : start->index.value);
+  return rows < journal::kRowsUnknown ? std::optional(rows) : std::nullopt;
 }
 
 void DiskJournal::archive(const JobId& job) {

@@ -2,6 +2,7 @@
 // as the real one does: of an archived job only JobArchived stays, and what the real one's LiveRows calls superseded goes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "controller/journal/journal.h"
@@ -17,8 +18,13 @@ class DiskJournal {
   // An older copy is put back: up to `most` rows of the end are gone, also out of the middle of a batch. Not what makes a node known, nor an archived
   // job's last row, behind which its others were moved away. False: there is nothing that may go.
   bool lose_end(std::size_t most);
-  // Indexes that an accepted loss gave up since the last start that is left: they are never given out again.
-  [[nodiscard]] std::uint64_t lost() const;
+  // The same with the head file, so that nobody sees it: the index goes back as well. False: there is nothing that may go.
+  bool put_back_copy(std::size_t most);
+  void accept_unknown_loss();  // as --accept-loss where nothing is seen missing
+  // Put back from before an accepted loss of unknown size: the next one's indexes may not reach beyond what agents were told behind that one.
+  [[nodiscard]] bool may_be_behind() const { return may_be_behind_; }
+  // Indexes that an accepted loss gave up since the last start that is left: they are never given out again. Nothing: unknown.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const;
   void archive(const JobId& job);
   void prune();
   [[nodiscard]] JournalIndex last() const { return last_; }
@@ -30,6 +36,7 @@ class DiskJournal {
   std::size_t last_batch_ = 0;
   JournalIndex last_;
   bool end_lost_ = false;  // since the last start that is left
+  bool may_be_behind_ = false;
 };
 
 }  // namespace muster::sim

@@ -10,34 +10,35 @@ namespace muster::sim {
 
 enum class Mutant {
   None,
-  NoFence,             // the next attempt is placed while ranks of the last one still run
-  AckBeforeSync,       // facts are acknowledged when they are decided, not when they are durable
-  ReplyBeforeSync,     // a submission is answered before it is durable
-  OrdersBeforeSync,    // orders leave before the placement behind them is durable
-  LoseSyncedTail,      // the journal loses its last synced batch in a crash
-  ForgetHolders,       // an ended attempt gives its devices back though a silent node has not swept them
-  SilenceIsDeath,      // a silent node of a job that is not in lockstep counts as dead at once
-  ShortGrace,          // the controller trusts a grace that has not run out
-  DoubleFacts,         // facts that are sent again are filed again
-  DoubleSubmit,        // a request id that was seen before makes another job
-  LateFactIsCurrent,   // a fact of an old attempt is filed under the current one
-  TornCheckpoint,      // a checkpoint counts though shards of it are missing
-  ForgetfulReplay,     // replay leaves out what a crash is not supposed to lose
-  StartTwice,          // a restarted agent spawns a second worker, which does not heed the claim
-  SkipSweep,           // "swept" is said without having looked
-  StopOnAbsence,       // what orders do not mention (or no orders) is stopped
-  IgnoreInstance,      // a placement on another instance of this node's agent is started
-  IgnoreBoot,          // a placement on another boot of this node is started
-  StaleOrders,         // orders of an older connection replace newer ones
-  LeaseWithoutEcho,    // the orphan grace is renewed by the agent's own clock
-  WorkerIgnoresLease,  // the worker never looks at its lease
-  LoseSpool,           // a restarted agent forgets what it had not been able to report
-  TwinTakesName,       // another machine may have a node's name while ranks may run on the first
-  RefuseWithoutClaim,  // "never start it" is noted, but the claim is left for the worker to take
-  FrozenWorkerLives,   // a worker that does not stop its ranks is left to itself
-  WaitForAllLogs,      // logs that can never come are waited for all the same
-  LossMeansNothing,    // after an accepted loss of the journal's end jobs go on as if it were whole
-  ReuseNumbers,        // the next attempt gets a number that a lost one may have had
+  NoFence,              // the next attempt is placed while ranks of the last one still run
+  AckBeforeSync,        // facts are acknowledged when they are decided, not when they are durable
+  ReplyBeforeSync,      // a submission is answered before it is durable
+  OrdersBeforeSync,     // orders leave before the placement behind them is durable
+  LoseSyncedTail,       // the journal loses its last synced batch in a crash
+  ForgetHolders,        // an ended attempt gives its devices back though a silent node has not swept them
+  SilenceIsDeath,       // a silent node of a job that is not in lockstep counts as dead at once
+  ShortGrace,           // the controller trusts a grace that has not run out
+  DoubleFacts,          // facts that are sent again are filed again
+  DoubleSubmit,         // a request id that was seen before makes another job
+  LateFactIsCurrent,    // a fact of an old attempt is filed under the current one
+  TornCheckpoint,       // a checkpoint counts though shards of it are missing
+  ForgetfulReplay,      // replay leaves out what a crash is not supposed to lose
+  StartTwice,           // a restarted agent spawns a second worker, which does not heed the claim
+  SkipSweep,            // "swept" is said without having looked
+  StopOnAbsence,        // what orders do not mention (or no orders) is stopped
+  IgnoreInstance,       // a placement on another instance of this node's agent is started
+  IgnoreBoot,           // a placement on another boot of this node is started
+  StaleOrders,          // orders of an older connection replace newer ones
+  LeaseWithoutEcho,     // the orphan grace is renewed by the agent's own clock
+  WorkerIgnoresLease,   // the worker never looks at its lease
+  LoseSpool,            // a restarted agent forgets what it had not been able to report
+  TwinTakesName,        // another machine may have a node's name while ranks may run on the first
+  RefuseWithoutClaim,   // "never start it" is noted, but the claim is left for the worker to take
+  FrozenWorkerLives,    // a worker that does not stop its ranks is left to itself
+  WaitForAllLogs,       // logs that can never come are waited for all the same
+  LossMeansNothing,     // after an accepted loss of the journal's end jobs go on as if it were whole
+  ReuseNumbers,         // the next attempt gets a number that a lost one may have had
+  AcceptWithoutBridge,  // a copy that was put back lets agents in that were told more, and counts no loss
 };
 
 struct MutantRow {
@@ -75,6 +76,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::LossMeansNothing, "loss-means-nothing",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt number-never-given-twice"},
     MutantRow{Mutant::ReuseNumbers, "reuse-numbers", "start-once number-never-given-twice"},
+    MutantRow{Mutant::AcceptWithoutBridge, "accept-without-bridge",
+              "start-once device-exclusive no-step-after-next-exec one-current-attempt number-never-given-twice"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -115,9 +115,11 @@ void Storm::controller_crash() {
 }
 
 void Storm::journal_end_may_go() {
-  if (!world_.scenario.loses_journal_ends || !world_.rng.percent(70)) return;
-  if (!world_.controller.lose_journal_end(static_cast<std::size_t>(world_.rng.between(1, world_.rng.one_in(2) ? 60 : 12)))) return;
-  world_.coverage.hit(Fault::JournalEndLost);
+  if (!world_.scenario.loses_journal_ends || world_.rng.one_in(20)) return;
+  const auto rows = static_cast<std::size_t>(world_.rng.between(1, world_.rng.one_in(2) ? 60 : 12));
+  const bool whole = world_.rng.one_in(2);
+  if (!(whole ? world_.controller.put_back_copy(rows) : world_.controller.lose_journal_end(rows))) return;
+  world_.coverage.hit(whole ? Fault::CopyPutBack : Fault::JournalEndLost);
   world_.client.journal_end_lost();
 }
 

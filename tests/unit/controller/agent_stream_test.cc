@@ -96,6 +96,37 @@ TEST_F(AgentStream, ANameIsHeldByOneInstance) {
   EXPECT_TRUE(newer.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response));
 }
 
+// A state directory was copied (a cloned image, a restored backup): the two agents took turns on the name, and each started what was ordered.
+TEST_F(AgentStream, ACopyOfTheAgentDoesNotTakeItsPlace) {
+  const auto hello = [](const char* life) {
+    v1::Hello one = HandAgent::hello("n1", "i1");
+    one.set_life(life);
+    return one;
+  };
+  HandAgent holder(channel_);
+  v1::ConnectResponse response;
+  holder.say(hello("first"));
+  ASSERT_TRUE(holder.until(is_welcome, response));
+  {
+    HandAgent copy(channel_);
+    copy.say(hello("second"));
+    EXPECT_EQ(copy.status().error_code(), grpc::StatusCode::UNAVAILABLE) << "the first may be about to go";
+  }
+  v1::Pulse pulse;
+  pulse.set_number(1);
+  holder.say(pulse);
+  ASSERT_TRUE(holder.until([](const v1::ConnectResponse& r) { return r.has_pulse_ack(); }, response)) << "it has lost its stream";
+  HandAgent copy(channel_);
+  copy.say(hello("second"));
+  const grpc::Status refused = copy.status();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_NE(refused.error_message().find("a copy of this agent's state directory"), std::string::npos) << refused.error_message();
+  // Its own process on a new stream is no copy.
+  HandAgent newer(channel_);
+  newer.say(hello("first"));
+  EXPECT_TRUE(newer.until(is_welcome, response));
+}
+
 TEST_F(AgentStream, ALostConnectionIsSeenAtOnce) {
   auto watched = [this] {
     v1::ListNodesRequest request;
@@ -146,6 +177,51 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   HandAgent early(channel_);
   early.say(v1::Pulse());
   EXPECT_EQ(early.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+// Epochs are used once: one that claims this epoch and was not here was told of it by a controller that went on from the same copy.
+TEST_F(AgentStream, WhoHasSeenThisEpochWasWelcomedInIt) {
+  v1::ConnectResponse response;
+  v1::Hello hello = HandAgent::hello("n1", "i1");
+  for (int connection = 0; connection < 2; ++connection) {
+    HandAgent agent(channel_);
+    agent.say(hello);
+    ASSERT_TRUE(agent.until(is_welcome, response));
+    hello.set_cluster_id(response.welcome().cluster_id());
+    hello.set_highest_epoch(response.welcome().epoch());
+    hello.set_acked_index(shell_->durable().value);
+  }
+  EXPECT_FALSE(behind_);
+  HandAgent stranger(channel_);
+  hello.set_node("n2");
+  hello.set_instance("i2");
+  stranger.say(hello);
+  EXPECT_EQ(stranger.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
+  HandAgent agent(channel_);
+  v1::ConnectResponse response;
+  agent.say(HandAgent::hello("n1", "i1"));
+  ASSERT_TRUE(agent.until(is_welcome, response));
+  HandAgent telling(channel_);
+  v1::Hello hello = HandAgent::hello("n2", "i2");
+  hello.set_cluster_id("cluster");
+  hello.set_acked_index(1'000'000);
+  telling.say(hello);
+  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  const std::string id = submitted("one");  // answered behind the orders of its batch
+  EXPECT_EQ(job(id).attempt(), 1u);
+  agent.say(v1::Pulse());
+  EXPECT_TRUE(agent.until(
+      [](const v1::ConnectResponse& r) {
+        EXPECT_EQ(r.orders().orders_size(), 0) << r.DebugString();
+        return r.has_pulse_ack();
+      },
+      response));
+  HandAgent late(channel_);
+  late.say(HandAgent::hello("n3", "i3"));
+  EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 // Of a run that the journal does not name the agent says that nothing is left: the node gets work again, without another Hello.

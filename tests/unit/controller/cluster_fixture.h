@@ -53,7 +53,7 @@ class ClusterTest : public testing::Test {
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
     collected_->start(shell_->started_ledger());
-    hub_->set_epoch(started->epoch);
+    hub_->set_start(*started);
     shell_->set_listener(hub_.get());
     shell_->open();
     auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"}, {hub_.get(), jobs_.get(), nodes_.get()});

@@ -1,3 +1,4 @@
+#include "controller/api/bounded.h"
 #include "tests/unit/controller/cluster_fixture.h"
 
 namespace muster::controller {
@@ -165,14 +166,19 @@ class SlowWatcher : public ClusterTest {
 
 TEST_F(SlowWatcher, IsClosedWithItsIndexAndCanResume) {
   auto watching = context();
-  const auto reader = stub_->Watch(watching.get(), v1::WatchRequest());
+  // Of a connection with a small window that does not grow: it is full after some hundred events.
+  grpc::ChannelArguments small;
+  small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
+  const auto narrow = v1::JobService::NewStub(grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), small));
+  const auto reader = narrow->Watch(watching.get(), v1::WatchRequest());
   v1::WatchResponse response;
   ASSERT_TRUE(reader->Read(&response));
-  // Nobody reads: first the connection's windows fill (hence the long reasons), then the queue.
-  for (int i = 0; i < 300; ++i) {
+  // Nobody reads: first the connection's window fills (hence the long reasons), then the queue.
+  for (int i = 0; i < 1'000; ++i) {
     v1::CancelJobRequest cancel;
     cancel.set_job(submitted("job-" + std::to_string(i)));
-    cancel.set_reason(std::string(100'000, 'x'));
+    cancel.set_reason(std::string(kReasonBytesMax, 'x'));
     v1::CancelJobResponse cancelled;
     ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
   }

@@ -51,6 +51,9 @@ TEST(LostEnd, IsTheStartThatSkipsEpochs) {
   for (const std::uint64_t rows : {0, 1, 300, 1'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows)), rows);
   EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), 1'000'000'000'000 + 5)), kLossRowsUnknown + 5)
       << "an unknown loss is lost, too, and what came behind it";
+  for (const std::uint64_t now : {0, 1, 999'999, 1'800'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows_unknown(now))), rows_unknown(now));
+  EXPECT_GE(rows_unknown(2'000'000), kLossRowsUnknown);
+  EXPECT_NE(rows_unknown(1'800'000'000), rows_unknown(1'800'000'001)) << "the same copy, put back and accepted once more";
 }
 
 TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
@@ -143,6 +146,29 @@ TEST(LostEnd, TheNextAttemptWaitsForEveryNodesWord) {
     EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << end;
     EXPECT_EQ(world.job("j1").current()->number, AttemptNo(2 + 3)) << end;
     EXPECT_EQ(world.job("j1").attempts_lost, 0U) << end;
+  }
+}
+
+// An older copy of the directory shows no loss: nodes that were told more say so at their Hello, and until then the others get no work of theirs.
+TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
+  for (const std::string_view end : {"word", "death", "time"}) {
+    Lossy world;
+    world.limits.hear_first = std::chrono::seconds(3);
+    world.restart(0);
+    world.node("n0", 2, "b1", "i1", {held("j1", 1, false)});
+    world.submit("j2", SmallWorld::spec("other", 1, 1));
+    ASSERT_EQ(world.job("j2").phase, JobPhase::Queued) << end;
+    EXPECT_THAT(explain(world.ledger, world.presence, world.job("j2"), world.now, world.limits),
+                ElementsAre("the controller has just started: waits for a word from 'n1', at most 3s"));
+    EXPECT_EQ(propose(world.ledger, world.presence, world.now, world.limits).wake_at, world.now.boot + world.limits.hear_first);
+    if (end == "word") world.node("n1", 2);
+    if (end == "death") world.put(DeclareNodeDead{.node = NodeName("n1")});
+    if (end == "time") {
+      world.pass(world.limits.hear_first);
+      world.see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)});
+    }
+    EXPECT_EQ(world.job("j2").phase, JobPhase::Launching) << end;
+    EXPECT_EQ(world.job("j1").phase, JobPhase::Running) << end;
   }
 }
 

@@ -90,6 +90,8 @@ class History : public SmallWorld {
         if (how == 0) what.mutable_exited()->set_code(1);
         if (how == 1) what.mutable_exited()->set_signal(9);
         what.mutable_exited()->set_success_seen(pick(2) == 0);
+        if (pick(2) == 0) what.mutable_exited()->set_step(pick(100));
+        if (pick(2) == 0) what.mutable_exited()->set_total(100);
         what.mutable_exited()->set_evidence_kind(static_cast<v1::EvidenceKind>(pick(3)));
         break;
       }

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "controller/journal/head.h"
+#include "controller/journal/row_table.h"
+#include "controller/journal/schema.h"
 #include "tests/unit/journal/journal_dir.h"
 
 namespace muster::journal {
@@ -369,6 +371,105 @@ TEST(Head, OfAnotherBranchIsRefused) {
   const Opened opened = open_journal(dir.path() / "a");
   ASSERT_TRUE(opened.error);
   EXPECT_THAT(opened.error->message, HasSubstr("row 2 is not the one that the head file was written for"));
+}
+
+// Put back with its head from before, a copy is sound, and nothing says that it is one.
+TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
+  TempDir dir;
+  {
+    append(*open_journal(dir.path()).journal, {started(1), submitted("j1", "one")});
+  }
+  std::uint64_t last = 2;
+  for (std::uint64_t round = 1; round <= 2; ++round) {  // accepting once more does no harm
+    last += kRowsUnknown;
+    // It dies before it has written its own epoch: the next start knows no less, and one that accepts again adds nothing.
+    for (const bool accept_loss : {true, false, true}) {
+      const Opened opened = open_journal(dir.path(), accept_loss);
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      EXPECT_EQ(opened.rows.size(), 1 + round);
+      EXPECT_FALSE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->last(), JournalIndex(last));
+    }
+    Opened opened = open_journal(dir.path());
+    append(*opened.journal, {started(round * 1'000'002)});
+    ++last;
+    opened.journal.reset();
+    opened = open_journal(dir.path());
+    EXPECT_EQ(opened.journal->lost(), 0u) << "its epoch has skipped them";
+    EXPECT_EQ(opened.journal->last(), JournalIndex(last));
+  }
+  const Opened opened = open_journal(dir.path(), true);
+  ASSERT_EQ(opened.journal->notices().size(), 1u);
+  EXPECT_THAT(opened.journal->notices()[0], AllOf(HasSubstr("nothing is seen missing"), HasSubstr("how many rows came between is not known")));
+}
+
+TEST(WholeCopy, ANewJournalHasNothingToLose) {
+  TempDir dir;
+  const Opened opened = open_journal(dir.path(), true);
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  EXPECT_EQ(opened.journal->lost(), 0u);
+  EXPECT_EQ(opened.journal->last(), JournalIndex(0));
+}
+
+// Its own rows would soon cover what gave it away: so the mark is durable, and every start refuses.
+TEST(WholeCopy, OnceKnownItIsRefused) {
+  const std::string why = "node 'n1' was told up to row 9";
+  for (const std::string_view way_out : {"accepted", "put back"}) {
+    TempDir dir;
+    Opened opened = open_journal(dir.path() / "journal");
+    append(*opened.journal, {started(1), submitted("j1", "one")});
+    copy_dir(dir.path() / "journal", dir.path() / "newest");
+    ASSERT_TRUE(opened.journal->mark_behind(why + std::string(5'000, '.')));
+    EXPECT_THROW(append(*opened.journal, {ended("j1")}), std::runtime_error);
+    opened.journal.reset();
+    for (int start = 0; start < 2; ++start) {
+      opened = open_journal(dir.path() / "journal");
+      ASSERT_TRUE(opened.error);
+      EXPECT_EQ(opened.error->code, ErrorCode::DataLoss);
+      EXPECT_THAT(opened.error->message, AllOf(HasSubstr(why), HasSubstr("rows 1 to 2 are sound"), HasSubstr("--accept-loss")));
+      EXPECT_LT(opened.error->message.size(), 2'000u);
+    }
+    if (way_out == "put back") {
+      std::filesystem::copy(dir.path() / "newest", dir.path() / "journal",
+                            std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+    }
+    opened = open_journal(dir.path() / "journal", way_out == "accepted");
+    ASSERT_FALSE(opened.error) << opened.error->message;
+    EXPECT_EQ(opened.rows.size(), 2u);
+    if (way_out == "put back") {
+      EXPECT_EQ(opened.journal->lost(), 0u);
+    } else {
+      EXPECT_FALSE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->last(), JournalIndex(2 + kRowsUnknown));
+    }
+    opened.journal.reset();
+    EXPECT_FALSE(open_journal(dir.path() / "journal").error);
+  }
+}
+
+// A supervisor that starts it with the flag each time uses up indexes and attempts' numbers: there is an end to it, and a way on.
+TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
+  TempDir dir;
+  {
+    append(*open_journal(dir.path()).journal, {started(1)});
+  }
+  {
+    auto database = Database::open(dir.path() / "journal.db", Database::Mode::Write);
+    ASSERT_TRUE(database);
+    auto rows = RowTable::open(**database, **journal_id_of(**database));
+    ASSERT_TRUE(rows);
+    const auto end = rows->walk({}, [](const RowTable::Stored&) { return Result<void>(); });
+    ASSERT_TRUE(end);
+    ASSERT_TRUE(rows->bridge_lost(end->chain, JournalIndex(2), JournalIndex(500 * kRowsUnknown)));
+  }
+  {
+    append(*open_journal(dir.path()).journal, {started(2)});
+  }
+  const Opened refused = open_journal(dir.path(), true);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::ResourceExhausted);
+  EXPECT_THAT(refused.error->message, HasSubstr("start without --accept-loss"));
+  EXPECT_FALSE(open_journal(dir.path()).error);
 }
 
 // A crash anywhere between the steps of an accepted loss ends, after the next start, in the same journal.

@@ -97,7 +97,9 @@ std::vector<core::Event> one_of_every_kind() {
                        .success_seen = true,
                        .evidence = "Killed",
                        .node_time = when,
-                       .evidence_kind = core::EvidenceKind::Consequence},
+                       .evidence_kind = core::EvidenceKind::Consequence,
+                       .step = 999,
+                       .total = 1ll << 40},
       core::CompanionExited{
           .job = job, .attempt = attempt, .node = node, .name = "scheduler", .code = -1, .signal = 11, .evidence = "Segmentation fault", .node_time = when},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},

@@ -152,7 +152,7 @@ class HubTest : public testing::Test {
       hub = std::make_unique<Hub>(*shell, *store, work, *collected, clock, Hub::Options{.version = "test", .cluster_out = "/out"},
                                   [](grpc::CallbackServerContext*) { return new NoLogs; });
       collected->start(shell->started_ledger());
-      hub->set_epoch(started->epoch);
+      hub->set_start(*started);
       shell->set_listener(hub.get());
       shell->open();
       grpc::ServerBuilder builder;

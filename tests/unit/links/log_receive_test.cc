@@ -108,6 +108,61 @@ TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
   EXPECT_TRUE(store_->state({JobId("job"), AttemptNo(1), RankNo(0)})->durable);
 }
 
+// One of a node's processes beside the ranks: under the name that the stream said hello with.
+TEST_F(LogReceiveTest, ALogBesideTheRanksIsItsNodes) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto stream = stub_->PushLogs(&context);
+  v1::PushLogsRequest request;
+  request.mutable_hello()->set_node("n1");
+  stream->Write(request);
+  named(*request.mutable_open()).set_companion("setup");
+  stream->Write(request);
+  v1::PushLogsResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.have(0).companion(), "setup");
+  EXPECT_FALSE(response.have(0).unknown());
+  named(*request.mutable_chunk()).set_companion("setup");
+  request.mutable_chunk()->set_data("abc");
+  stream->Write(request);
+  named(*request.mutable_end()).set_companion("setup");
+  request.mutable_end()->set_size(3);
+  stream->Write(request);
+  bool complete = false;
+  while (!complete && stream->Read(&response)) complete = response.have(0).complete() && response.have(0).companion() == "setup";
+  EXPECT_TRUE(complete);
+  context.TryCancel();
+  stream->Finish();
+  EXPECT_EQ(store_->read({JobId("job"), AttemptNo(1), RankNo(0), "setup", NodeName("n1")}, 0, 10)->data, "abc");
+  EXPECT_EQ(store_->list(JobId("job")).size(), 1u) << "and not rank 0's";
+}
+
+// What cannot be a file's name, and more of them than any run has, are left; the stream goes on.
+TEST_F(LogReceiveTest, HostileNamesAreLeft) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto stream = stub_->PushLogs(&context);
+  v1::PushLogsRequest request;
+  request.mutable_hello()->set_node("n1");
+  stream->Write(request);
+  const auto unknown = [&](const std::string& companion) {
+    named(*request.mutable_open()).set_companion(companion);
+    stream->Write(request);
+    v1::PushLogsResponse response;
+    if (!stream->Read(&response)) return std::string("the stream ended");
+    return std::string(response.have(0).companion() != companion ? "another" : response.have(0).unknown() ? "unknown" : "taken");
+  };
+  for (const char* companion : {"..", "../../x", "a b", "a/b", "se@tup"}) EXPECT_EQ(unknown(companion), "unknown") << companion;
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(unknown("c" + std::to_string(i)), "taken") << i;
+  EXPECT_EQ(unknown("c16"), "unknown");
+  EXPECT_EQ(unknown("c3"), "taken") << "it is open already";
+  request.mutable_hello()->set_node("../n1");
+  stream->Write(request);
+  EXPECT_EQ(unknown("c3"), "unknown");
+  EXPECT_EQ(unknown(std::string(65, 'x')), "the stream ended");
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 // Messages without bytes counted as nothing: a stream of them was taken in without end while the disk hung.
 TEST(LogQueue, AMessageWithoutBytesCosts) {
   v1::PushLogsRequest open, end, gap, bytes;

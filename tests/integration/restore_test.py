@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""The controller's state directory put back, whole, from an older copy: found out by agents, refused, and gone on from with --accept-loss.
+
+Nothing is missing to be seen: database and head file agree. Since the copy one job went on, one was cancelled, and one that the copy has as
+queued was started. None of their ranks may notice, and no attempt may run beside another of its job.
+
+Run:  /usr/bin/python3 tests/integration/restore_test.py [-v]
+"""
+
+import os
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import DEADLINE, SLOW, Cluster, Trace  # noqa: E402
+
+STEPS, AGAIN_STEPS, STEP_MS = 1200 * SLOW, 250 * SLOW, 20
+UNKNOWN = 1_000_000  # attempts' numbers go on behind so many
+
+
+class Restore(unittest.TestCase):
+    def ends(self, cluster, says):
+        """The controller that was just started ends by itself, with a sentence."""
+        self.assertEqual(cluster.daemons["controller"].wait(DEADLINE), 70, cluster.log_end("controller"))
+        end = cluster.log_end("controller", 3)
+        for text in says:
+            self.assertIn(text, end)
+
+    def test_older_copy(self):
+        with Cluster(nodes=2, devices=2) as cluster:
+            state, copy = os.path.join(cluster.dir, "controller"), os.path.join(cluster.dir, "copy")
+            trace, again = Trace(cluster, "on"), Trace(cluster, "again")
+            job = cluster.submit(cluster.stub("on", "--steps", STEPS, "--step-ms", STEP_MS, "--trace", trace.path, devices=1))
+            other = cluster.submit(cluster.stub("other", "--steps", 10**6, "--step-ms", STEP_MS, devices=1))
+            queued = cluster.submit(cluster.stub("queued", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", again.path, devices=1))
+            trace.wait(job, 3)
+            self.assertEqual(cluster.show(queued)["phase"], "queued")
+
+            cluster.kill("controller")
+            shutil.copytree(state, copy)
+            cluster.start("controller")
+            cluster.muster("cancel", other)
+            cluster.run("wait", other)
+            again.wait(queued, 3)
+            before = self.ranks(cluster, job)
+            self.assertEqual(len(before), 2)
+
+            cluster.kill("controller")
+            shutil.rmtree(state)
+            shutil.copytree(copy, state)
+            cluster.start("controller", wait=False)
+            self.ends(cluster, ("is older than what node", "--accept-loss"))
+            cluster.start("controller", wait=False)  # as a supervisor would: it waits for no agent to tell it again
+            self.ends(cluster, ("loading the journal", "is older than what node", "start with --accept-loss"))
+
+            cluster._controller_args.append("--accept-loss")
+            cluster.start("controller")
+            del cluster._controller_args[-1]
+            cluster.muster("cancel", other)  # again: that was lost
+            went = trace.best()
+            self.assertLess(went, STEPS, "the restarts did not fit into the run")
+            trace.wait(job, went + 3)
+            self.assertEqual(self.ranks(cluster, job), before)
+            cluster.restart("controller")  # without the flag: accepted once is accepted
+
+            cluster.wait(queued)
+            cluster.wait(cluster.submit(cluster.stub("new", "--steps", 3, "--step-ms", 1, devices=1)))
+            cluster.wait(job)
+            self.assertEqual(cluster.show(job)["attempt"], 1)
+            for rank, (_, pid, _) in before.items():
+                self.assertEqual([(entry.step, entry.pid) for entry in trace.read(rank)], [(step, pid) for step in range(1, STEPS + 1)])
+            self.assertGreater(cluster.show(queued)["attempt"], UNKNOWN)
+            for rank in (0, 1):
+                entries = again.read(rank)
+                pids = list(dict.fromkeys(entry.pid for entry in entries))
+                self.assertEqual(len(pids), 2, "the run that the copy does not know, and the one that followed it")
+                self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))  # one behind the other
+                self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+
+    @staticmethod
+    def ranks(cluster, job):
+        """{rank: (attempt, pid, start time)} of this job's live processes."""
+        return {int(p.env["MUSTER_RANK"]): (int(p.env["MUSTER_ATTEMPT"]), p.pid, p.start) for p in cluster.rank_processes() if p.env["MUSTER_JOB_ID"] == job}
+
+
+if __name__ == "__main__":
+    unittest.main()
