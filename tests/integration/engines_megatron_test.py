@@ -82,6 +82,30 @@ class Megatron(EngineTest):
         self.assertEqual((record.events("loaded"), record.events("saved")), ({}, {}))
         self.assertEqual(record.losses(), self.expected)
 
+    def test_an_orderly_end_before_the_last_step_goes_on(self):
+        """Status 0 without the steps that were asked for: each attempt gets further, and the last one gets there."""
+        job, record = self.begin("interval", "--ckpt-format", "torch", "--exit-interval", "15")
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 3), self.cluster.story(job))
+        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertEqual([f"after step {step} of {STEPS}: the training did not reach its last step" in text for step, text in zip((15, 30), ends)],
+                         [True, True], ends)  # fmt: skip
+        self.assertEqual({event["step"] for event in record.events("loaded", 3).values()}, {30})
+        self.assertEqual(record.losses(), self.expected)
+
+    def test_an_end_at_the_same_step_again_is_the_last(self):
+        job, _ = self.begin("short", "--exit-interval", "15", load=None, save=None)
+        self.cluster.wait(job, code=1)
+        self.assertEqual(self.cluster.show(job)["attempt"], 2, self.cluster.story(job))
+        why = self.cluster.muster("why", job)
+        self.assertIn(f"every rank ended with status 0 after step 15 of {STEPS}: the training did not reach its last step", why)
+
+    def test_the_status_alone_where_it_is_asked_for(self):
+        job, _ = self.begin("alone", "--exit-interval", "15", load=None, save=None, success="exit0")
+        self.cluster.wait(job)
+        self.assertEqual(self.cluster.show(job)["attempt"], 1)
+
     def test_the_log_is_read(self):
         shown = self.cluster.show(self.whole)
         self.assertEqual(shown["phase"], "succeeded")

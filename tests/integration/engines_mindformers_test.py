@@ -123,6 +123,16 @@ class RankTable(EngineTest):
         self.assertIn(step, self.kept_checkpoints(job, 1))
         self.assertEqual(self.kept_checkpoints(job, 2)[-1], STEPS)
 
+    def test_status_0_before_the_last_step_is_not_the_end(self):
+        job, record = self.from_sample(self.sample, "left", 0, {}, env={"CONFORMANCE_LEAVE": "14"})
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertIn(f"every rank ended with status 0 after step 14 of {STEPS}", ends[0])
+        self.assertEqual(self.resumed_step(record, shown), 12)
+        self.assertEqual(record.losses(), self.expected)
+
     def test_killed_while_files_are_written_in_place(self):
         self.check_torn(functools.partial(self.small, "torn", {"config": CONFIG}), torn=12, before=8, expected=self.expected)
 
@@ -172,9 +182,6 @@ class RankTable(EngineTest):
 
     def test_a_lone_backslash(self):
         self.refused("backslash", "ValueError: input arg key-values are not in pair", 1, {"config": CONFIG, "args": ["\\"]})
-
-    def test_a_configuration_that_is_missing(self):
-        self.refused("missing", "configs/llama2/run_llama2_8b.yaml", 1, {"config": "configs/llama2/run_llama2_8b.yaml"})
 
     def test_a_release_that_takes_none_of_it(self):
         """r0.3's run_mindformer.py knows neither an output directory nor a resume: it refuses the first argument that it does not know."""

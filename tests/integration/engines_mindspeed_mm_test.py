@@ -47,6 +47,15 @@ class MindSpeedMM(EngineTest):
         """The sample, with this test's places in it."""
         return cls.from_sample(cls.sample, name, step_ms, {"--load": cls.weights, "--train-iters": STEPS, "--save-interval": 5}, more)
 
+    def test_an_orderly_end_before_the_last_step_goes_on(self):
+        job, record = self.begin("interval", "--exit-interval", "25")
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertIn(f"every rank ended with status 0 after step 25 of {STEPS}", ends[0])
+        self.assertEqual(record.losses(), self.expected)
+
     def test_weights_are_taken_once_and_checkpoints_after_a_fault(self):
         job, record = self.begin("killed", step_ms=25)
         killed = self.kill_one(job, record, at=12)

@@ -60,6 +60,12 @@ class Msrun(EngineTest):
         self.assertEqual((progress["step"], progress["total"]), (STEPS, STEPS), progress)
         self.assertEqual(self.kept_checkpoints(self.whole, 1)[-1], STEPS)
 
+    def test_the_schedulers_log(self):
+        """It stayed on the node, and went with the run directory."""
+        out = self.cluster.muster("logs", self.whole, "-f", "--companion", "scheduler", "--timeout", "60s")
+        self.assertRegex(out, r"(?m)^\[n0 scheduler\] The cluster of 16 workers is built$")
+        self.assertNotIn("[rank", out)
+
     def check_survived(self, job, record):
         self.cluster.wait(job)
         shown = self.cluster.show(job)

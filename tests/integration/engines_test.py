@@ -140,6 +140,12 @@ class Trainers(unittest.TestCase):
         self.file("save/latest_checkpointed_iteration.txt", "3")
         self.assertNotEqual(self.losses(self.gpt("--load", self.save, "--no-load-optim")[1][1]), whole[3:])
 
+    def test_an_orderly_end(self):
+        (code, first), (_, last) = self.gpt("--save", self.save, "--exit-interval", "4")
+        self.assertEqual((code, len(self.losses(last))), (0, 4), first)
+        self.assertRegex(first, r"saved checkpoint from iteration +4 to .*\n\[exiting program at iteration 4\] datetime: ")
+        self.assertNotIn("after training is done", first)
+
     def test_arguments(self):
         self.gpt_says(2, "pretrain_gpt.py: error: unrecognized arguments: \\\n", "\\", ranks=[0])
         self.gpt_says(2, "pretrain_gpt.py: error: unrecognized arguments: --tensor-model-parallel 2\n", "--tensor-model-parallel", "2", ranks=[0])

@@ -66,13 +66,10 @@ class Torch(EngineTest):
         self.check_refused(job, record, "RANK_TABLE_FILE=/user/serverid/devindex/config/hccl.json is left over", 3)
 
     def test_a_rank_table_needs_cards(self):
-        """MindFormers by rank table on plain slots: said before anything starts, with what would help."""
-        job, record = self.submit("slots", "mindformers", {"config": "configs/run.yaml", "script": "train.py"})
-        self.cluster.wait(job, code=1)
-        self.assertEqual(self.cluster.show(job)["attempt"], 1)
-        why = self.cluster.muster("why", job)
-        self.assertIn("needs the address of every card's network port", why)
-        self.assertIn("launch.launcher: msrun", why)
+        """MindFormers by rank table on plain slots: refused at submission, with what would help."""
+        spec, record = self.cluster.job("slots", "mindformers", self.code, {"config": "configs/run.yaml", "script": "train.py"})
+        with self.assertRaisesRegex(AssertionError, r"(?s)exit 2\n.*'n0' has \d+ cpu, 0 of them with an address.*needs the address of every card's network port.*launch\.launcher: msrun"):
+            self.cluster.submit(spec)
         self.assertEqual(record.starts(1), {})
 
 
