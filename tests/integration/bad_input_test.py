@@ -231,6 +231,17 @@ class OneCluster(Case):
         self.cluster.trivial()
         second.stop()
 
+    def test_second_agent_on_a_copy_of_the_state_directory(self):
+        """A cloned image or a restored backup: the two took turns on the name, and each started what was ordered."""
+        copy = self.cluster.path("copied-n0")
+        shutil.copytree(self.cluster.path("agent-n0"), copy, ignore=shutil.ignore_patterns("bell"))
+        second = self.cluster.agent("n0", state=copy, wait=False)
+        second.wait_for("uses a copy of")
+        complaint = [line for line in second.said().split("\n") if "uses a copy of" in line][0]
+        GOLDEN.check(self, "a second agent on a copy of the state directory", replaced(self.cluster, last_log_line(complaint)))
+        self.cluster.trivial()
+        second.stop()
+
     def test_second_agent_on_one_state_directory(self):
         second = self.cluster.agent("n0", wait=False)
         self.daemon_said(self.cluster, "a second agent on one state directory", second, 12)
