@@ -108,7 +108,7 @@ int run(const Config& config) {
   options.version = version();
   options.new_cluster = ClusterId(random_hex(random));
   options.epochs_lost = [&]() -> std::optional<std::uint64_t> {
-    return (*journal)->lost().value_or(core::rows_unknown(static_cast<std::uint64_t>(::time(nullptr))));
+    return (*journal)->lost().value_or(core::rows_unknown((*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
   };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };

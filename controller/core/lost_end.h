@@ -30,8 +30,11 @@ inline constexpr std::uint64_t kLossEpochs = 1'000'000;          // more than a 
 inline constexpr std::uint64_t kLossRowsUnknown = 1'000'000;     // when nobody can tell how many were lost
 inline constexpr std::uint32_t kAttemptToldMax = 1'000'000'000;  // no journal gave out a higher number: not believed
 
-// For an unknown loss. By the time of day, in seconds, so that numbers and epochs differ, and grow, where one copy is put back and accepted more than once.
-inline std::uint64_t rows_unknown(std::uint64_t ticks) { return kLossRowsUnknown + ticks % kLossRowsUnknown; }
+// For unknown losses, of which several may be among the rows that were lost: more than they were together, as time goes on. By the time of day, in seconds, so
+// that numbers and epochs differ, and grow, where one copy is put back and accepted more than once.
+inline std::uint64_t rows_unknown(std::uint64_t losses, std::uint64_t ticks) {
+  return (losses > 1 ? 2 * losses - 1 : 1) * kLossRowsUnknown + ticks % kLossRowsUnknown;
+}
 
 inline Epoch next_epoch(Epoch before, std::uint64_t rows_lost) { return Epoch(before.value + 1 + rows_lost * kLossEpochs); }
 

@@ -64,6 +64,8 @@ class SqliteJournal final : public Journal {
   // (0: none). As many epochs may be among them: add it to the next one. Nothing: unknown, because no head file of this
   // database's said how far it went, or the whole directory may be a copy.
   [[nodiscard]] std::optional<std::uint64_t> lost() const { return lost_ < kRowsUnknown ? std::optional(lost_) : std::nullopt; }
+  // Of those behind lost(), how many losses were unknown: each moved the index on by kRowsUnknown.
+  [[nodiscard]] std::uint64_t unknown_losses() const { return lost_ / kRowsUnknown; }
   // What open and load found or did that a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 

@@ -44,7 +44,7 @@ void ControllerModel::launch() {
   presence_ = core::Presence();
   replay();
   loaded_ = journal_.last();
-  const std::uint64_t lost = journal_.lost().value_or(core::rows_unknown(static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
+  const std::uint64_t lost = journal_.lost().value_or(core::rows_unknown(journal_.unknown_losses(), static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
   accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ClusterId("sim"), .version = "0.1.0"});

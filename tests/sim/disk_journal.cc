@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/core/lost_end.h"
 #include "controller/journal/codec.h"
 #include "controller/journal/live_rows.h"
 #include "controller/journal/row_table.h"
@@ -39,9 +40,23 @@ bool DiskJournal::lose_end(std::size_t most) {
   return rows_.size() < before;
 }
 
+// Starts that an accepted loss of unknown size came before.
+std::size_t DiskJournal::bridges() const {
+  std::size_t bridges = 0;
+  std::uint64_t before = 0;
+  for (const journal::Row& row : rows_) {
+    const auto* started = std::get_if<core::ControllerStarted>(&row.event.body);
+    if (started == nullptr) continue;
+    if (before != 0 && started->epoch.value - before > core::kLossRowsUnknown * core::kLossEpochs) ++bridges;
+    before = started->epoch.value;
+  }
+  return bridges;
+}
+
 bool DiskJournal::put_back_copy(std::size_t most) {
+  const std::size_t bridged = bridges();
   if (!lose_end(most)) return false;
-  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
+  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown || bridges() < bridged;
   last_ = rows_.back().index;
   end_lost_ = false;
   return true;
@@ -52,11 +67,15 @@ void DiskJournal::accept_unknown_loss() {
   end_lost_ = true;
 }
 
-std::optional<std::uint64_t> DiskJournal::lost() const {
+std::uint64_t DiskJournal::rows_lost() const {
   if (!end_lost_) return 0;
   const auto start = std::ranges::find_if(rows_.rbegin(), rows_.rend(),
                                           [](const journal::Row& row) { return std::holds_alternative<core::ControllerStarted>(row.event.body); });
-  const std::uint64_t rows = last_.value - (start == rows_.rend() ? 0 : start->index.value);
+  return last_.value - (start == rows_.rend() ? 0 : start->index.value);
+}
+
+std::optional<std::uint64_t> DiskJournal::lost() const {
+  const std::uint64_t rows = rows_lost();
   return rows < journal::kRowsUnknown ? std::optional(rows) : std::nullopt;
 }
 

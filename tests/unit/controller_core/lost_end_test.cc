@@ -51,9 +51,12 @@ TEST(LostEnd, IsTheStartThatSkipsEpochs) {
   for (const std::uint64_t rows : {0, 1, 300, 1'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows)), rows);
   EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), 1'000'000'000'000 + 5)), kLossRowsUnknown + 5)
       << "an unknown loss is lost, too, and what came behind it";
-  for (const std::uint64_t now : {0, 1, 999'999, 1'800'000'000}) EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows_unknown(now))), rows_unknown(now));
-  EXPECT_GE(rows_unknown(2'000'000), kLossRowsUnknown);
-  EXPECT_NE(rows_unknown(1'800'000'000), rows_unknown(1'800'000'001)) << "the same copy, put back and accepted once more";
+  for (const std::uint64_t now : {0, 1, 999'999, 1'800'000'000})
+    EXPECT_EQ(attempts_lost(Epoch(7), next_epoch(Epoch(7), rows_unknown(1, now))), kLossRowsUnknown + now % kLossRowsUnknown);
+  EXPECT_NE(rows_unknown(1, 1'800'000'000), rows_unknown(1, 1'800'000'001)) << "the same copy, put back and accepted once more";
+  // Two accepted losses are lost together.
+  const Epoch twice = next_epoch(next_epoch(Epoch(7), rows_unknown(1, 999'997)), rows_unknown(1, 999'998));
+  EXPECT_GT(next_epoch(Epoch(7), rows_unknown(2, 999'999)), twice);
 }
 
 TEST(LostEnd, ANodesWordMovesTheNextNumberOn) {
