@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view kIteration = "iter_";
 constexpr std::size_t kWidth = 7;
 constexpr std::size_t kExtraStatesMost = 256;  // looked into of one checkpoint
+// Of the formats whose one directory holds the files of all ranks: which of them it will be, its first files do not tell, and a shard has one name for ever.
+constexpr const char* kDistributed = "distcp";
 
 std::string iteration_name(std::int64_t step) { return step_directory(kIteration, kWidth, step); }
 
@@ -101,7 +103,7 @@ class MegatronLayout final : public CheckpointLayout {
     const FileView::Entry* common = find_file(entries, "common.pt");
     const FileView::Entry* metadata = find_file(entries, ".metadata");
     const FileView::Entry* description = find_file(entries, "metadata.json");
-    FoundShard shard{.name = "torch_dist"};
+    FoundShard shard{.name = kDistributed};
     for (const FileView::Entry& entry : entries)
       if (!entry.directory) shard.bytes += entry.bytes;
     result.sealed = metadata != nullptr && metadata->bytes > 0 && description != nullptr &&
@@ -115,7 +117,7 @@ class MegatronLayout final : public CheckpointLayout {
   // asked.
   static void look_torch_dcp(const FileView& files, const Entries& entries, FoundCheckpoint& result, std::optional<std::int64_t> reached) {
     const FileView::Entry* metadata = find_file(entries, ".metadata");
-    FoundShard shard{.name = "torch_dcp"};
+    FoundShard shard{.name = kDistributed};
     bool any = metadata != nullptr, empty = false;
     for (const FileView::Entry& entry : entries) {
       if (entry.directory) continue;

@@ -234,6 +234,8 @@ class Private:
             left.append(str(error))
         for daemon in reversed(self.daemons):
             daemon.close()
+        for pid, _ in processes_of(self.dir):
+            gone(pid)
         left += [f"{pid} {command}" for pid, command in processes_of(self.dir)]
         for pid, _ in processes_of(self.dir):
             try:
@@ -243,6 +245,18 @@ class Private:
         shutil.rmtree(self.dir, ignore_errors=True)
         if left:
             raise AssertionError("left behind: " + "; ".join(left))
+
+
+def gone(pid, seconds=5):
+    """Waits for the end of a process that was killed: a tool's child in the middle of its own is no leftover."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        select.select([fd], [], [], seconds)
+    finally:
+        os.close(fd)
 
 
 class Gate:

@@ -183,6 +183,23 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
+// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two names; the first was never finished, and so neither was the checkpoint.
+TEST_F(MegatronTree, TorchDistHasTheSameShardFromItsFirstFileOn) {
+  const std::string dir = "/s/iter_0000020/";
+  view.files[dir + "__3_0.distcp"] = "data";
+  const auto first = scan()[0];
+  ASSERT_EQ(first.shards.size(), 1u);
+  EXPECT_FALSE(first.shards[0].finished);
+  view.files[dir + "common.pt"] = zip(10);
+  view.files[dir + ".metadata"] = "pickle";
+  view.files[dir + "metadata.json"] = R"({"sharded_backend": "torch_dist"})";
+  tracker("20");
+  const auto last = scan()[0];
+  EXPECT_TRUE(complete(last));
+  ASSERT_EQ(last.shards.size(), 1u);
+  EXPECT_EQ(last.shards[0].name, first.shards[0].name);
+}
+
 // The job's own parallel product, where it is known, decides before any checkpoint was whole.
 TEST_F(MegatronTree, TheJobMayTellHowManyShardsThereWillBe) {
   layout = std::move(make_layout("megatron", {.shards = 4}).value());

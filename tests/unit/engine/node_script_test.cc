@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/engine/engine.h"
+#include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {
 namespace {
@@ -28,7 +29,7 @@ v1::JobSpec script_spec(const std::string& engine = "megatron") {
   return spec;
 }
 
-LaunchRequest request_of(const v1::JobSpec& spec) {
+LaunchRequest script_request(const v1::JobSpec& spec) {
   LaunchRequest request{.spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
   request.nodes = {{.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"},
                    {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 1, .rank_count = 1, .device_type = "nvidia", .interface = "eth0"}};
@@ -37,14 +38,9 @@ LaunchRequest request_of(const v1::JobSpec& spec) {
   return request;
 }
 
-std::string variable_of(const RankPlan& rank, const std::string& name) {
-  const auto found = rank.env.find(name);
-  return found == rank.env.end() ? "(unset)" : found->second.text;
-}
-
 TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
   const auto spec = script_spec();
-  const auto request = request_of(spec);
+  const auto request = script_request(spec);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_EQ(plan->ranks.size(), 2U);
@@ -69,7 +65,7 @@ TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
                                                                       {"RANK", "(unset)"},
                                                                       {"LOCAL_RANK", "(unset)"},
                                                                       {"WORLD_SIZE", "(unset)"}})
-    EXPECT_EQ(variable_of(second, name), value) << name;
+    EXPECT_EQ(env(second, name), value) << name;
   EXPECT_EQ(plan->watching.world_size(), 4U) << "a checkpoint has a shard of every rank of the training";
   const auto launch = node_launch(request, *plan, 1);
   EXPECT_TRUE(launch.script().adopt());
@@ -79,7 +75,7 @@ TEST(NodeScript, IsOneProcessANodeWithAllOfItsDevices) {
 TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
   auto spec = script_spec();
   spec.mutable_launch()->set_adopt(false);
-  const auto request = request_of(spec);
+  const auto request = script_request(spec);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan);
   for (const auto& [name, value] : plan->ranks[0].env) EXPECT_FALSE(name.starts_with("MUSTER_SHIM_")) << name;
@@ -91,24 +87,24 @@ TEST(NodeScript, WithoutAdoptionNothingOfTheShimIsThere) {
 TEST(NodeScript, WhatTheSpecSaysStands) {
   auto spec = script_spec();
   (*spec.mutable_runtime()->mutable_env())["NPROC_PER_NODE"] = "1";
-  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "NPROC_PER_NODE"), "1");
-  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "PYTHON_EXEC"), "(unset)");
+  EXPECT_EQ(env(plan_launch(script_request(spec))->ranks[0], "NPROC_PER_NODE"), "1");
+  EXPECT_EQ(env(plan_launch(script_request(spec))->ranks[0], "PYTHON_EXEC"), "(unset)");
   spec.mutable_runtime()->set_python("/opt/py/bin/python");
-  EXPECT_EQ(variable_of(plan_launch(request_of(spec))->ranks[0], "PYTHON_EXEC"), "/opt/py/bin/python");
+  EXPECT_EQ(env(plan_launch(script_request(spec))->ranks[0], "PYTHON_EXEC"), "/opt/py/bin/python");
 }
 
 // As megatron.cc changes a rank's own command line.
 TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   const auto spec = script_spec();
-  auto request = request_of(spec);
-  EXPECT_EQ(variable_of(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), "only-with --save --load\nset --save " + request.save_dir);
+  auto request = script_request(spec);
+  EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), "only-with --save --load\nset --save " + request.save_dir);
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/out/resume/attempt-2";
-  EXPECT_THAT(variable_of(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
+  EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
               HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop --finetune\nmatch --no-load-optim --no-save-optim"));
   const auto torch = script_spec("torch");
-  EXPECT_EQ(variable_of(plan_launch(request_of(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
+  EXPECT_EQ(env(plan_launch(script_request(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
 }
 
 TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
@@ -117,15 +113,15 @@ TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
   EXPECT_THAT(check_launch(spec), Contains(testing::Field(&KeyedProblem::key, "launch.launcher")));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   EXPECT_THAT(check_launch(spec), Not(Contains(testing::Field(&KeyedProblem::key, "launch.launcher"))));
-  auto request = request_of(spec);
+  auto request = script_request(spec);
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/r";
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(variable_of(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("only-script run_mindformer.py\nput --output_dir "));
-  EXPECT_THAT(variable_of(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
-  EXPECT_EQ(variable_of(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
+  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("only-script run_mindformer.py\nput --output_dir "));
+  EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"), HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
+  EXPECT_EQ(env(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
 }
 
 TEST(NodeScript, NeedsAnAgentThatKnowsIt) {
