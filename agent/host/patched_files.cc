@@ -70,7 +70,7 @@ Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, 
   if (file.path().empty()) {
     struct stat info{};
     const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
-    const bool may_come = setup && (error == ENOENT || error == ENOTDIR) && nearest_file(file.source()).empty();
+    const bool may_come = setup && (error == ENOENT || error == ENOTDIR);
     if (error != 0 && !may_come) return failed(file, error);
     return std::optional<v1::LaunchFile>();
   }

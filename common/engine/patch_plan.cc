@@ -60,12 +60,19 @@ void add_changes(std::vector<Edit>& edits, const v1::JobSpec& spec, const char* 
 
 bool is_shell_script(std::string_view word) { return word.ends_with(".sh") || word.ends_with(".bash"); }
 
+// "-c", "-lc": what follows is text for a shell.
+bool gives_code(std::string_view word) { return word.size() > 1 && word.front() == '-' && word[1] != '-' && word.ends_with('c'); }
+
 // The script whose assignments are meant: launch.script, or the first word of launch.run that is one.
 std::optional<std::string> script_word(const v1::JobSpec& spec) {
   if (spec.launch().run().empty()) return spec.launch().script().ends_with(".py") ? std::nullopt : std::optional(spec.launch().script());
   const auto& run = spec.launch().run();
-  const auto found = std::ranges::find_if(run, is_shell_script);
-  return found == run.end() ? std::nullopt : std::optional(*found);
+  for (int i = 0; i < run.size(); ++i) {
+    if (!is_shell_script(run[i])) continue;
+    if (i > 0 && gives_code(run[i - 1]) && run[i].find_first_of(" \t\n;&|") != std::string::npos) continue;  // commands, whose last word is one
+    return run[i];
+  }
+  return std::nullopt;
 }
 
 void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resuming, Problems& problems) {
@@ -80,7 +87,7 @@ void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resum
     problems.push_back({.key = key,
                         .message = spec.launch().run().empty() ? fmt::format("is for shell scripts, and launch.script is '{}'; change its arguments instead",
                                                                              shown(spec.launch().script()))
-                                                               : "is for shell scripts, and no word of launch.run is one (*.sh)"});
+                                                               : "is for shell scripts, and no word of launch.run is one (*.sh; a string behind -c is not)"});
     return;
   }
   Edit edit{.key = key, .name = *script, .vars = std::move(vars)};

@@ -35,6 +35,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception& error) override {
+    constexpr int kBeyondDouble = 406;
+    if (error.id == kBeyondDouble) return refuse(fmt::format("the number '{}' is beyond what a double holds", ranktable::shown(token)));
     std::string_view what = error.what();
     constexpr std::string_view kAt = "parse error at ";
     if (const std::size_t at = what.find(kAt); at != std::string_view::npos) what.remove_prefix(at + kAt.size());

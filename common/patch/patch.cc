@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <unordered_map>
 #include <unordered_set>
@@ -192,6 +193,10 @@ class Patcher {
   }
 
   static bool plain_key(std::string_view text) {
+    constexpr auto kOtherThanText = std::to_array<std::string_view>({"y", "n", "yes", "no", "on", "off", "true", "false", "null"});  // in YAML 1.1
+    std::string small(text);
+    std::ranges::transform(small, small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::ranges::find(kOtherThanText, small) != kOtherThanText.end()) return false;
     return (std::isalpha(static_cast<unsigned char>(text.front())) != 0 || text.front() == '_') && std::ranges::all_of(text, [](char c) {
              return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
            });

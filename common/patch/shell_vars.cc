@@ -46,8 +46,11 @@ class Scanner {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (c == '<' || c == '>') {
         redirection();
+      } else if (c == '&' && next() == '>') {
+        ++at_;
+        redirection();
       } else if (text_.substr(at_).starts_with("((")) {
-        skip_bracketed(at_, ')');
+        skip_bracketed({.close = ')'});
         begin_command();
       } else if (std::string_view(";&|()").find(c) != std::string_view::npos) {
         ++at_;
@@ -56,15 +59,34 @@ class Scanner {
         word();
       }
     }
+    for (const Here& here : here_) leave_open("here-document", here.from);
     return std::move(found_);
   }
+  // What is open where the text ends: with it all behind it has been passed over. Empty: nothing.
+  [[nodiscard]] const std::string& open() const { return open_; }
 
  private:
+  struct Level {
+    char close = ')';
+    bool commands = false;  // there are comments and here-documents
+    bool string = false;    // a ' is nothing special
+    std::size_t from = 0;
+  };
+  struct Here {
+    std::string end;
+    bool tabs = false;
+    std::size_t from = 0;
+  };
+
+  void leave_open(std::string_view what, std::size_t from) {
+    if (open_.empty()) open_ = fmt::format("a {} opened in line {} is never closed", what, std::ranges::count(text_.substr(0, from), '\n') + 1);
+  }
+
   [[nodiscard]] char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
 
   void begin_command() {
     command_ = true;
-    declaring_ = target_ = false;
+    declaring_ = target_ = naming_ = false;
   }
 
   void word() {
@@ -72,6 +94,11 @@ class Scanner {
     if (target_) {  // of a redirection
       skip_word();
       target_ = false;
+      return;
+    }
+    if (naming_) {  // a function
+      skip_word();
+      naming_ = false;
       return;
     }
     if (command_ || declaring_) {
@@ -83,7 +110,7 @@ class Scanner {
         at_ = end + 1;
         assignment.array = at_ < text_.size() && text_[at_] == '(';
         if (assignment.array)
-          skip_bracketed(at_, ')');
+          skip_bracketed({.close = ')', .commands = true});
         else
           skip_word();
         assignment.to = at_;
@@ -97,11 +124,31 @@ class Scanner {
     constexpr auto kDeclare = std::to_array<std::string_view>({"export", "readonly", "declare", "local", "typeset"});
     const std::string_view text = text_.substr(from, at_ - from);
     if (std::ranges::find(kStill, text) != kStill.end()) return;
+    naming_ = text == "function";
+    if (naming_) return;
+    if (text == "[[") skip_test(from);
     command_ = false;
     declaring_ = std::ranges::find(kDeclare, text) != kDeclare.end();
   }
 
+  // From behind "[[" to behind its "]]": what is in between are patterns, no commands.
+  void skip_test(std::size_t open) {
+    while (at_ < text_.size()) {
+      const std::size_t from = at_;
+      skip_word();
+      if (text_.substr(from, at_ - from) == "]]") return;
+      if (at_ == from) ++at_;
+    }
+    leave_open("bracket", open);
+  }
+
   void redirection() {
+    if (next() == '(') {  // of a process: a word
+      ++at_;
+      skip_bracketed({.close = ')', .commands = true});
+      target_ = false;
+      return;
+    }
     if (text_.substr(at_).starts_with("<<<")) {
       at_ += 3;
       target_ = true;
@@ -109,12 +156,16 @@ class Scanner {
     }
     if (!text_.substr(at_).starts_with("<<")) {
       ++at_;
-      if (at_ < text_.size() && text_[at_] == '&') ++at_;
+      if (at_ < text_.size() && (text_[at_] == '&' || text_[at_] == '|')) ++at_;
       target_ = true;
       return;
     }
+    here_document();
+  }
+
+  void here_document() {
+    Here here{.from = at_};
     at_ += 2;
-    Here here;
     if (at_ < text_.size() && text_[at_] == '-') {
       here.tabs = true;
       ++at_;
@@ -129,13 +180,17 @@ class Scanner {
 
   void skip_here_documents() {
     for (; !here_.empty(); here_.pop_front()) {
+      bool ended = false;
       while (at_ < text_.size()) {
         const std::size_t end = std::min(text_.find('\n', at_), text_.size());
         std::string_view line = text_.substr(at_, end - at_);
         at_ = std::min(end + 1, text_.size());
         while (here_.front().tabs && line.starts_with('\t')) line.remove_prefix(1);
-        if (line == here_.front().end) break;
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        ended = line == here_.front().end;
+        if (ended) break;
       }
+      if (!ended) leave_open("here-document", here_.front().from);
     }
   }
 
@@ -147,63 +202,92 @@ class Scanner {
       } else if (c == '\'') {
         skip_single();
       } else if (c == '"' || c == '`') {
-        skip_bracketed(at_, c);
+        skip_bracketed({.close = c, .string = true});
       } else if (c == '$' && next() == '\'') {
         skip_escaped();
       } else if (c == '$' && (next() == '(' || next() == '{')) {
         ++at_;
-        skip_bracketed(at_, text_[at_] == '(' ? ')' : '}');
+        skip_bracketed(opened(false));
       } else {
         ++at_;
       }
     }
   }
 
-  void skip_single() { at_ = std::min(text_.find('\'', at_ + 1), text_.size() - 1) + 1; }
+  void skip_single() {
+    const std::size_t end = text_.find('\'', at_ + 1);
+    if (end == std::string_view::npos) leave_open("quote", at_);
+    at_ = end == std::string_view::npos ? text_.size() : end + 1;
+  }
   void skip_escaped() {  // $'...'
+    const std::size_t from = at_;
     for (at_ += 2; at_ < text_.size() && text_[at_] != '\''; ++at_)
       if (text_[at_] == '\\') ++at_;
+    if (at_ >= text_.size()) leave_open("quote", from);
     at_ = std::min(at_ + 1, text_.size());
   }
 
-  // From an opening character to behind the one that closes it, over all that is nested in between.
-  void skip_bracketed(std::size_t open, char close) {
-    std::vector<char> closing = {close};
-    at_ = open + 1;
-    while (at_ < text_.size() && !closing.empty()) {
-      const char c = text_[at_], top = closing.back();
-      const bool string = top == '"';
-      if (c == '\\') {
-        at_ = std::min(at_ + 2, text_.size());
-        continue;
-      }
-      if (c == top) {
-        closing.pop_back();
-      } else if (top != '`') {
-        if (c == '\'' && !string) {
-          skip_single();
-          continue;
-        }
-        if (c == '$' && (next() == '(' || next() == '{')) {
-          ++at_;
-          closing.push_back(text_[at_] == '(' ? ')' : '}');
-        } else if (c == '`' || c == '"') {
-          closing.push_back(c);
-        } else if (c == '(' && top == ')') {
-          closing.push_back(')');
-        }
-      }
-      ++at_;
-    }
+  // At the bracket of "$(", "$((" or "${".
+  [[nodiscard]] Level opened(bool in_string) const {
+    if (text_[at_] == '(') return {.close = ')', .commands = next() != '('};
+    if (!in_string) return {.close = '}'};
+    // Within "...", ' quotes in patterns ("${x#'a'}"), not in words ("${x:-it's}").
+    std::size_t at = at_ + 1;
+    if (at < text_.size() && (text_[at] == '!' || text_[at] == '#')) ++at;
+    const std::size_t name = at;
+    while (at < text_.size() && name_char(text_[at])) ++at;
+    if (at == name) ++at;  // "${@...}"
+    if (at < text_.size() && text_[at] == '[') at = std::min(text_.find(']', at), text_.size() - 1) + 1;
+    return {.close = '}', .string = at >= text_.size() || std::string_view("#%/^,").find(text_[at]) == std::string_view::npos};
   }
 
-  struct Here {
-    std::string end;
-    bool tabs = false;
-  };
+  // From an opening character to behind the one that closes it, over all that is nested in between.
+  void skip_bracketed(Level first) {
+    first.from = at_;
+    std::vector<Level> levels = {first};
+    ++at_;
+    while (at_ < text_.size() && !levels.empty()) {
+      const char c = text_[at_];
+      const Level top = levels.back();
+      if (c == '\\') {
+        at_ = std::min(at_ + 2, text_.size());
+      } else if (c == top.close) {
+        levels.pop_back();
+        ++at_;
+      } else if (top.close == '`') {
+        ++at_;
+      } else if (c == '\'' && !top.string) {
+        skip_single();
+      } else if (c == '$' && next() == '\'' && !top.string) {
+        skip_escaped();
+      } else if (c == '$' && (next() == '(' || next() == '{')) {
+        ++at_;
+        levels.push_back(opened(top.string));
+        levels.back().from = at_++;
+      } else if (c == '`' || c == '"') {
+        levels.push_back({.close = c, .string = true, .from = at_++});
+      } else if (c == '(' && top.close == ')') {
+        levels.push_back({.close = ')', .commands = top.commands, .from = at_++});
+      } else if (top.commands && c == '#' && ends_word(text_[at_ - 1])) {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (top.commands && text_.substr(at_).starts_with("<<") && !text_.substr(at_).starts_with("<<<")) {
+        here_document();
+      } else if (c == '<' && text_.substr(at_).starts_with("<<<")) {
+        at_ += 3;
+      } else if (top.commands && c == '\n') {
+        ++at_;
+        skip_here_documents();
+      } else {
+        ++at_;
+      }
+    }
+    if (!levels.empty()) leave_open(levels.back().close == '"' || levels.back().close == '`' ? "quote" : "bracket", levels.back().from);
+  }
+
   std::string_view text_;
   std::size_t at_ = 0;
-  bool command_ = true, declaring_ = false, target_ = false;
+  bool command_ = true, declaring_ = false, target_ = false, naming_ = false;
+  std::string open_;
   std::deque<Here> here_;
   std::vector<Assignment> found_;
 };
@@ -225,7 +309,9 @@ Result<std::string> replaced_assignments(std::string_view name, std::string_view
   };
   if (script.size() > kFileBytesMax)
     return fail(ErrorCode::InvalidArgument, fmt::format("changing script '{}': it has {} bytes, at most {}", shown_path(name), script.size(), kFileBytesMax));
-  const std::vector<Assignment> found = Scanner(script).run();
+  Scanner scanner(script);
+  const std::vector<Assignment> found = scanner.run();
+  if (!scanner.open().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("changing script '{}': {}", shown_path(name), scanner.open()));
   std::set<std::string, std::less<>> left;
   for (const auto& [variable, value] : values) left.insert(variable);
   std::string out;

@@ -16,7 +16,7 @@ using Variables = std::map<std::string, std::string>;
 inline constexpr std::size_t kVariableBytesMax = 64 << 10;
 
 // Every assignment of each name gets the value, quoted for the shell. `name` is the script's, for messages. Errors (InvalidArgument): a name that nothing
-// assigns, with the nearest; an array.
+// assigns, with the nearest; an array; a quote, bracket or here-document that is never closed, behind which nothing can be told.
 Result<std::string> replaced_assignments(std::string_view name, std::string_view script, const Variables& values);
 
 // As a word of a shell.

@@ -12,6 +12,7 @@
 #include "common/engine/grammar.h"
 #include "common/engine/layout.h"
 #include "common/engine/text.h"
+#include "common/engine/training_end.h"
 #include "common/spec/complete_patch.h"
 #include "common/spec/complete_table.h"
 #include "common/spec/key_table.h"
@@ -333,7 +334,7 @@ class Completer {
   void complete_success(v1::SuccessSpec& success) {
     const std::string untold = engine::no_last_step(spec_);
     // A node's script prints what it likes: its ranks' lines may go into files of their own.
-    const bool lines = engine_ != nullptr && engine_->last_step && spec_.launch().per() != v1::LAUNCH_PER_NODE;
+    const bool lines = engine_ != nullptr && engine_->last_step && spec_.launch().per() != v1::LAUNCH_PER_NODE && engine::trains_surely(spec_);
     if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && untold.empty()) success.set_last_step(true);
     if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET || success.means_case() == v1::SuccessSpec::kExit0) success.set_exit0(true);
     if (success.means_case() != v1::SuccessSpec::kLastStep) return;

@@ -74,13 +74,14 @@ std::vector<std::uint32_t> Candidates::choose(std::size_t at, const std::vector<
   return NodeCards(*nodes_[at], placing_.job.spec, type_).choose(ask_, usable);
 }
 
-bool Candidates::could_hold(std::size_t at, bool only_usable) const {
+std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usable) const {
   Fit fit = capacity(at);
-  const auto seen = placing_.presence.nodes.find(nodes_[at]->name);
-  if (!fit.why.empty() || !only_usable || seen == placing_.presence.nodes.end()) return fit.why.empty();
+  if (!fit.why.empty()) return {};
   const std::size_t all = fit.devices.size();
-  std::erase_if(fit.devices, [&](std::uint32_t device) { return unusable(seen->second, device).has_value(); });
-  return own_ != nullptr ? fit.devices.size() == all : !choose(at, fit.devices).empty();
+  if (const auto seen = placing_.presence.nodes.find(nodes_[at]->name); only_usable && seen != placing_.presence.nodes.end())
+    std::erase_if(fit.devices, [&](std::uint32_t device) { return unusable(seen->second, device).has_value(); });
+  if (own_ == nullptr) return choose(at, fit.devices);
+  return fit.devices.size() == all ? std::move(fit.devices) : std::vector<std::uint32_t>();
 }
 
 const Fit& Candidates::free(std::size_t at) const {

@@ -43,7 +43,9 @@ class Candidates {
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
   // Also with what is seen of its devices now: a card that is bad, or in use by others, does not count.
-  [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const;
+  [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const { return !could_give(at, only_usable).empty(); }
+  // Which of its devices the job would get then; empty: none.
+  [[nodiscard]] std::vector<std::uint32_t> could_give(std::size_t at, bool only_usable) const;
   // What the node can give now: as many as the job asks for, or why not.
   [[nodiscard]] const Fit& free(std::size_t at) const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/engine/hccl_cards.h"
 #include "common/engine/ranktable/cards.h"
@@ -18,16 +19,18 @@ Ask ask_of(const v1::JobSpec& spec) {
 }
 
 NodeCards::NodeCards(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type)
-    : upwards_(engine::is_ascend(type) && !engine::makes_rank_table(spec)) {
+    : makes_table_(engine::makes_rank_table(spec)), upwards_(engine::is_ascend(type) && !makes_table_) {
   bool alike = true, first = true;
   for (const v1::Device& device : node.inventory.devices()) {
     if (device.type() != type) continue;
+    if (makes_table_ && spec.resources().nodes() > 1 && !device.addresses().empty()) addressed_.push_back(device.id());
     const auto chip = ranktable::chip_of(device.model(), device.type());
     alike = alike && (first || chip == chip_);
     first = false;
     chip_ = chip;
     if (chip) known_.emplace_back(device.id(), device.has_physical_id() ? device.physical_id() : device.id());
   }
+  std::ranges::sort(addressed_);
   std::ranges::sort(known_);
   if (!alike) chip_.reset();
   binding_ = engine::binding_chip(spec, chip_);
@@ -52,15 +55,23 @@ std::vector<std::uint32_t> NodeCards::choose(const Ask& ask, const std::vector<s
     if (upwards_) std::ranges::sort(listed);
     return listed;
   }
+  std::vector<std::uint32_t> first;
+  std::ranges::set_intersection(usable, addressed_, std::back_inserter(first));
+  std::vector<std::uint32_t> chosen = choose_any(ask.count, first);
+  return chosen.empty() ? choose_any(ask.count, usable) : chosen;
+}
+
+std::vector<std::uint32_t> NodeCards::choose_any(std::size_t count, const std::vector<std::uint32_t>& usable) const {
   std::vector<std::uint32_t> chosen;
+  if (usable.size() < count) return chosen;
   if (chip_) {
     const std::vector<std::uint32_t> numbers = physical(usable);
-    for (const std::uint32_t card : ranktable::choose_cards(*chip_, numbers, ask.count)) {
+    for (const std::uint32_t card : ranktable::choose_cards(*chip_, numbers, count)) {
       chosen.push_back(usable[static_cast<std::size_t>(std::ranges::find(numbers, card) - numbers.begin())]);
     }
     std::ranges::sort(chosen);
   }
-  if (chosen.empty() && !binding_) chosen.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(ask.count));
+  if (chosen.empty() && !binding_) chosen.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(count));
   return chosen;
 }
 
@@ -71,7 +82,7 @@ std::string NodeCards::tally(const std::vector<std::uint32_t>& devices) const {
 std::string NodeCards::refusal(const Ask& ask, const std::vector<std::uint32_t>& usable) const {
   if (!binding_) return {};
   if (std::string wrong = ranktable::count_problem(*binding_, ask.count); !wrong.empty()) return wrong;
-  return ask.ids.empty() ? std::string() : ranktable::cards_problem(*binding_, physical(ask.ids.size() <= usable.size() ? ask.ids : usable));
+  return ask.ids.empty() ? std::string() : engine::cards_problem(*binding_, physical(ask.ids.size() <= usable.size() ? ask.ids : usable), makes_table_);
 }
 
 std::string NodeCards::together(const Ask& ask) const { return binding_ && ask.ids.empty() ? ranktable::together(*binding_, ask.count) : std::string(); }

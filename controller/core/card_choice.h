@@ -35,11 +35,14 @@ class NodeCards {
   [[nodiscard]] std::string together(const Ask& ask) const;
 
  private:
+  [[nodiscard]] std::vector<std::uint32_t> choose_any(std::size_t count, const std::vector<std::uint32_t>& usable) const;
   [[nodiscard]] std::vector<std::uint32_t> physical(const std::vector<std::uint32_t>& devices) const;
 
   std::vector<std::pair<std::uint32_t, std::uint32_t>> known_;  // id -> physical number, by id; of a known chip
   std::optional<ranktable::Chip> chip_;                         // of all of them
   std::optional<ranktable::Chip> binding_;                      // whose rule the job has to keep
+  bool makes_table_;                                            // muster, for this job
+  std::vector<std::uint32_t> addressed_;                        // ascending; of a job over several nodes with such a table: these are taken first
   bool upwards_;                                                // Ascend's runtime numbers visible devices so; a rank table may have them in any order
 };
 

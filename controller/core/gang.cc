@@ -42,16 +42,19 @@ std::optional<PodRule> Gang::pod_rule() {
   return engine::makes_rank_table(spec) ? PodRule::Table : PodRule::Prefer;
 }
 
+bool Gang::is_addressed(std::size_t at, const std::vector<std::uint32_t>& devices) const {
+  return count_addressed(*candidates_.nodes()[at], pods_type_, devices) == devices.size();
+}
+
 template <class Able>
 std::vector<PodRoom> Gang::rooms(const Able& able) const {
-  const std::size_t devices = ask_of(placing_.job.spec).count;
   std::map<std::string_view, PodRoom> found;
   for (std::size_t at = 0; at < pods_.size(); ++at) {
     const Fit& fit = able(at);
     if (!fit.why.empty()) continue;
     PodRoom& room = found.try_emplace(pods_[at], PodRoom{.id = pods_[at]}).first->second;
     ++room.nodes;
-    if (count_addressed(*candidates_.nodes()[at], pods_type_, fit.devices) >= devices) ++room.addressed;
+    if (is_addressed(at, fit.devices)) ++room.addressed;
   }
   std::vector<PodRoom> all;
   for (auto& [_, room] : found) all.push_back(std::move(room));
@@ -78,8 +81,8 @@ std::string Gang::pods_refuse(Of which) {
   if (rule != PodRule::Table) return {};
   Fit fit;
   const auto idle = [&](std::size_t at) -> const Fit& {
-    fit = candidates_.capacity(at);
-    if (fit.why.empty() && !candidates_.could_hold(at, which == Of::IdleAndUsable)) fit.why = "has cards that cannot be used";
+    fit = {.devices = candidates_.could_give(at, which == Of::IdleAndUsable)};
+    if (fit.devices.empty()) fit.why = "is too small, or has cards that cannot be used";
     return fit;
   };
   const std::vector<PodRoom> all = which == Of::Now ? rooms_now(true) : rooms(idle);
@@ -98,14 +101,18 @@ std::string Gang::pods_refuse(Of which) {
 std::vector<PlacedNode> Gang::choose() {
   port_missed_ = false;
   const auto rule = pod_rule();
+  table_ = rule == PodRule::Table;
+  addressed_only_ = false;
   if (!rule) return choose_by(nullptr);
   const PodPlan last = last_plan();
   for (const bool avoided_too : {false, true}) {
     if (avoided_too && candidates_.avoided().empty()) break;
     for (const PodPlan& plan : pod_plans(rooms_now(avoided_too), nodes_needed_, *rule, last)) {
+      addressed_only_ = *rule == PodRule::Table && plan.size() > 1;
       if (std::vector<PlacedNode> nodes = choose_by(&plan); !nodes.empty()) return nodes;
     }
   }
+  addressed_only_ = false;
   return *rule == PodRule::Prefer ? choose_by(nullptr) : std::vector<PlacedNode>();
 }
 
@@ -145,7 +152,7 @@ std::vector<PlacedNode> Gang::choose_by(const PodPlan* plan, bool in_place) {
 void Gang::order(std::vector<PlacedNode>& nodes) const {
   if (candidates_.in_order()) {
     std::ranges::sort(nodes, {}, [&](const PlacedNode& one) { return *place_of(one.node); });
-    return;
+    if (!table_) return;  // HCCL reads the servers of a super-pod as neighbours, whatever the spec's order
   }
   if (!left_) return;
   std::map<std::string_view, std::size_t> pods;  // in the order of their first nodes, so that rank 0 stays where it is
@@ -187,7 +194,7 @@ bool Gang::put(Slots& slots, std::size_t slot, std::size_t at) {
     if (left == left_->end() || left->second == 0) return false;
   }
   const Fit& fit = candidates_.free(at);
-  if (!fit.why.empty()) return false;
+  if (!fit.why.empty() || (addressed_only_ && !is_addressed(at, fit.devices))) return false;
   if (slot == 0 && ports_.master(node.name, training_address(node, placing_.job.spec)) == 0) {
     port_missed_ = true;
     return false;

@@ -38,6 +38,8 @@ class Gang {
 
   // Nothing: super-pods do not matter.
   std::optional<PodRule> pod_rule();
+  // All of these devices of the candidate have an address of their own.
+  [[nodiscard]] bool is_addressed(std::size_t at, const std::vector<std::uint32_t>& devices) const;
   template <class Able>
   [[nodiscard]] std::vector<PodRoom> rooms(const Able& able) const;  // able(candidate) -> Fit; without `why`: it would do
   [[nodiscard]] std::vector<PodRoom> rooms_now(bool avoided_too) const;
@@ -61,6 +63,8 @@ class Gang {
   std::vector<std::string> pods_;  // beside the candidates: of that type
   std::set<NodeName> used_;
   std::optional<PodPlan> left_;  // of the plan that is followed
+  bool table_ = false;           // one is made, and there are super-pods
+  bool addressed_only_ = false;  // of the plan that is followed: a table over several super-pods
   bool port_missed_ = false;
 };
 

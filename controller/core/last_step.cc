@@ -61,7 +61,7 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job, const 
     if (!checkpoint.set_aside) best = std::max(best, checkpoint.step);
   }
   if (attempt.resume) best = std::max(best, attempt.resume->step);
-  if (total > 0 && best >= total) return {};
+  if (total > 0 && std::max(best, told) >= total) return {};
   if (const std::int64_t step = std::max(told, saved); step >= 0) {
     if (total > 0) return fmt::format("every rank ended with status 0 after step {} of {}: the training did not reach its last step", step, total);
     if (told < 0) return {};  // it has saved, and prints nothing that muster can read

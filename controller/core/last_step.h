@@ -2,6 +2,7 @@
 //
 // Yes, when
 //   a rank's log shows it (RankExited.success_seen): the engine's own line at the end, the last step, or no more steps left than a line covers
+//   a rank told the last step of as many, in whatever line
 //   a whole checkpoint of the job is of the last step or later, whoever wrote it: what the log did not show is saved. So does an attempt end that had nothing
 //     left to do
 //   nothing can be known: an agent is of before 0.4 and does not tell; or nobody printed a step that muster can read, and yet the attempt has saved a

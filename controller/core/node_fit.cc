@@ -54,7 +54,9 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kLaunchFiles) return "does not bring rank tables";
   if (feature == engine::kCompanions) return "does not start msrun's scheduler";
   if (feature == engine::kNodeScript) return "does not run a script a node";
-  return "does not run runtime.setup";
+  if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
+  if (feature == engine::kSetup) return "does not run runtime.setup";
+  return "cannot do what this job needs";
 }
 
 std::string lacks_feature(const NodeRecord& node, const v1::JobSpec& spec) {

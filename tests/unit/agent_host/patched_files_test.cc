@@ -99,13 +99,17 @@ TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
   EXPECT_EQ(refusal().second, "launch.config: '/nowhere/at/all.yaml' is not there on this node");
 }
 
+// setup: ["cp pretrain_template.py pretrain.py"]: what it copies from has nearly the same name.
 TEST_F(PatchedFiles, ASetupMayBringWhatIsOnlyLookedFor) {
-  order_.mutable_setup()->add_commands("make");
+  order_.mutable_setup()->add_commands("cp run.sh rn.sh");
   patched(code("configs/other/made.yaml"), "").add_items()->set_at("launch.config");
+  patched(code("rn.sh"), "").add_items()->set_at("launch.script");
   const auto written = write_launch_files(order_, run_, nullptr);
   EXPECT_TRUE(written) << written.error().message;
-  patched(code("rn.sh"), "").add_items()->set_at("launch.script");
-  EXPECT_EQ(refusal().second, "launch.script: '" + code("rn.sh") + "' is not there on this node; nearest: '" + code("run.sh") + "'") << "a typing error";
+  // What is changed is read before the setup runs.
+  item(patched(code("configs/lama2/pretrain_llama2_7b.yaml"), out("a.yaml")), "a", "1");
+  EXPECT_EQ(refusal().second, "launch.patch: '" + code("configs/lama2/pretrain_llama2_7b.yaml") + "' is not there on this node; nearest: '" +
+                                  code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 }
 
 TEST_F(PatchedFiles, SourcesThatAreNoFilesHoldNothingUp) {

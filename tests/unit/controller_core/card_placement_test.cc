@@ -211,5 +211,97 @@ TEST(SuperPods, ABrokenGangComesBackWhereItWas) {
   EXPECT_EQ(second.parts[1].placed.node, NodeName("n1"));
 }
 
+v1::Inventory addressed_from(const std::string& name, const std::string& pod, std::uint32_t server, std::uint32_t cards, std::uint32_t first) {
+  v1::Inventory inventory = SmallWorld::inventory(cards, name, "ascend910_93");
+  for (v1::Device& device : *inventory.mutable_devices()) {
+    device.set_super_pod_id(pod);
+    device.set_super_device_id(std::to_string(cards * server + device.id()));
+    if (device.id() >= first) device.add_addresses(fmt::format("192.1.{}.{}", server, device.id()));
+  }
+  return inventory;
+}
+
+// Of each super-pod one node has no addresses, and another has them for its last cards alone: the job was placed on what HCCL then refused.
+TEST(SuperPods, ATableOverSeveralTakesCardsWithAddresses) {
+  SmallWorld world;
+  const v1::JobSpec spec = hccl_spec("a", 2, 2, "mindformers");
+  add_cards(world, "n0", addressed_from("n0", "p", 0, 2, 2));
+  add_cards(world, "n1", addressed_from("n1", "p", 1, 2, 0));
+  add_cards(world, "n2", addressed_from("n2", "q", 2, 2, 2));
+  add_cards(world, "n3", addressed_from("n3", "q", 3, 4, 2));
+  const v1::JobSpec one_pod = hccl_spec("one", 1, 2);
+  EXPECT_EQ(nodes_of(try_place(world, spec)), "n0 n1") << "in one super-pod none is needed";
+  v1::JobSpec busy = one_pod;
+  for (const auto& [job, host] : {std::pair{"j1", "n0"}, std::pair{"j2", "n2"}}) {
+    busy.set_name(host);
+    busy.mutable_resources()->clear_hosts();
+    busy.mutable_resources()->add_hosts(host);
+    world.submit(job, busy);
+  }
+  const PlaceResult placed = try_place(world, spec);
+  EXPECT_EQ(nodes_of(placed), "n1 n3") << placed.why;
+  EXPECT_THAT(placed.nodes.at(1).devices, ElementsAre(2U, 3U));
+  EXPECT_NE(table_sha256(spec, AttemptNo(1), placed.nodes), "") << "the judge takes it";
+
+  // All idle, four nodes: two of them never could.
+  SmallWorld idle;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    add_cards(idle, fmt::format("n{}", i), addressed_from(fmt::format("n{}", i), i < 2 ? "p" : "q", i, 2, i % 2 == 0 ? 2 : 0));
+  const PlaceResult four = try_place(idle, hccl_spec("a", 4, 2, "mindformers"));
+  EXPECT_TRUE(four.never) << "it would wait for ever";
+  EXPECT_THAT(four.why, HasSubstr("out of several only such whose cards have addresses"));
+}
+
+// By the hosts' order ranks would go p, q, p, q.
+TEST(SuperPods, ServersOfOneAreNeighboursInATableWhateverTheOrderOfHosts) {
+  SmallWorld world;
+  for (const auto& [name, pod, server] : {std::tuple{"p0", "p", 0U}, std::tuple{"q0", "q", 1U}, std::tuple{"p1", "p", 2U}, std::tuple{"q1", "q", 3U}})
+    add_cards(world, name, addressed_from(name, pod, server, 2, 0));
+  v1::JobSpec spec = hccl_spec("a", 4, 2, "mindformers");
+  for (const char* host : {"q0", "p0", "q1", "p1"}) spec.mutable_resources()->add_hosts(host);
+  const PlaceResult placed = try_place(world, spec);
+  EXPECT_EQ(nodes_of(placed), "q0 q1 p0 p1") << placed.why;
+  EXPECT_NE(table_sha256(spec, AttemptNo(1), placed.nodes), "");
+}
+
+// The remedy that was named is refused with a rank table.
+TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
+  SmallWorld world;
+  add_cards(world, "n0", SmallWorld::inventory(16, "10.0.0.1", "ascend910b"));
+  v1::JobSpec spec = hccl_spec("a", 1, 0, "mindformers");
+  for (const std::uint32_t id : {0U, 9U}) spec.mutable_resources()->add_device_ids(id);
+  (*spec.mutable_runtime()->mutable_env())["HCCL_INTRA_ROCE_ENABLE"] = "1";
+  EXPECT_THAT(try_place(world, spec).why, HasSubstr("; and never in a rank table that muster makes: launch.launcher: msrun has none"));
+  spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
+  EXPECT_EQ(try_place(world, spec).nodes.size(), 0U) << "it needs an agent that starts msrun's scheduler";
+  v1::Inventory inventory = SmallWorld::inventory(16, "10.0.0.1", "ascend910b");
+  inventory.add_features("companions");
+  add_cards(world, "n0", inventory);
+  EXPECT_THAT(try_place(world, spec).nodes.at(0).devices, ElementsAre(0U, 9U));
+}
+
+// An agent without one of them was said not to run runtime.setup, whatever it lacked.
+TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
+  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup;
+  msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
+  setup.mutable_runtime()->add_setup("true");
+  script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
+  (*vars.mutable_launch()->mutable_vars())["A"] = "1";
+  const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
+      {engine::kLaunchFiles, table, "does not bring rank tables"},
+      {engine::kCompanions, msrun, "does not start msrun's scheduler"},
+      {engine::kSetup, setup, "does not run runtime.setup"},
+      {engine::kNodeScript, script, "does not run a script a node"},
+      {engine::kPatchedFiles, vars, "does not make changed copies of files"},
+  };
+  for (const auto& [feature, spec, what] : rows) {
+    EXPECT_THAT(engine::features_needed(spec), ElementsAre(feature));
+    SmallWorld world;
+    const v1::Inventory old = SmallWorld::inventory(2, "n0");
+    world.put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = old});
+    EXPECT_THAT(try_place(world, spec).why, HasSubstr(std::string("which ") + what + "; upgrade it")) << feature;
+  }
+}
+
 }  // namespace
 }  // namespace muster::core

@@ -160,5 +160,18 @@ TEST(FilePatches, AreThoseOfAFirstAttempt) {
   EXPECT_THAT(files[0].items, ElementsAre(std::pair("x", "${save.dir}")));
 }
 
+// A whole -c string was taken for the script's name because of its end.
+TEST(PatchPlan, CommandsInAStringAreNoScript) {
+  auto spec = spec_of("torch", {});
+  spec.mutable_launch()->clear_script();
+  for (const char* word : {"bash", "-c", "cd /tmp && bash run.sh"}) spec.mutable_launch()->add_run(word);
+  (*spec.mutable_launch()->mutable_vars())["A"] = "1";
+  const auto plan = plan_launch(request_of(spec));
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("launch.vars: is for shell scripts, and no word of launch.run is one (*.sh; a string behind -c is not)"));
+  spec.mutable_launch()->add_run("other.sh");
+  EXPECT_THAT(copies(patched(request_of(spec)), 0), ElementsAre(testing::EndsWith("/other.sh")));
+}
+
 }  // namespace
 }  // namespace muster::engine

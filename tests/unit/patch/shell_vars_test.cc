@@ -50,6 +50,44 @@ TEST(ShellVariables, AreReplacedWhereAShellAssignsThem) {
   for (const Row& row : rows) EXPECT_EQ(replaced(row.script, row.values), row.becomes) << row.script;
 }
 
+// A quote in a comment took all up to the next one with it, and an assignment in between was left alone.
+TEST(ShellVariables, WhatStandsInBracketsIsPassedOverAsAShellDoes) {
+  const Row rows[] = {
+      {"OPTS=(\n --epochs $E   # the model's length\n)\nA=1\n", {{"A", "0"}}, "OPTS=(\n --epochs $E   # the model's length\n)\nA=0\n"},
+      {"X=$(\n# it's (one\necho)\nA=1\n", {{"A", "0"}}, "X=$(\n# it's (one\necho)\nA=0\n"},
+      {"X=$(cat <<EOF\nit's ) here\nA=2\nEOF\n)\nA=1\n", {{"A", "0"}}, "X=$(cat <<EOF\nit's ) here\nA=2\nEOF\n)\nA=0\n"},
+      {"X=\"$(cat <<-E\n\tit's \"\n\tE\n)\"\nA=1\n", {{"A", "0"}}, "X=\"$(cat <<-E\n\tit's \"\n\tE\n)\"\nA=0\n"},
+      {"X=\"${1:-it's}\"\nA=1\n", {{"A", "0"}}, "X=\"${1:-it's}\"\nA=0\n"},
+      {"X=\"${1#'}'}\"\nA=1\n", {{"A", "0"}}, "X=\"${1#'}'}\"\nA=0\n"},
+      {"X=\"${L[@]%'}'}\"\nA=1\n", {{"A", "0"}}, "X=\"${L[@]%'}'}\"\nA=0\n"},
+      {"cat <<E\r\nA=2\r\nE\r\nA=1\r\n", {{"A", "0"}}, "cat <<E\r\nA=2\r\nE\r\nA=0\r\n"},
+      {"X=${1:-'}'}\nA=1\n", {{"A", "0"}}, "X=${1:-'}'}\nA=0\n"},
+      {"X=$((1 << 3)) Y=${#X}\nA=1\n", {{"A", "0"}}, "X=$((1 << 3)) Y=${#X}\nA=0\n"},
+      {"X=$(cat <<< 'a') Y=$(echo a#b $# \")\")\nA=1\n", {{"A", "0"}}, "X=$(cat <<< 'a') Y=$(echo a#b $# \")\")\nA=0\n"},
+      {"X=($'it\\'s' b)\nA=1\n", {{"A", "0"}}, "X=($'it\\'s' b)\nA=0\n"},
+      {"function g { A=1; }\nfunction h() { A=2; }\n", {{"A", "0"}}, "function g { A=0; }\nfunction h() { A=0; }\n"},
+      {"prog &> log A=2\nprog &>> log A=3\nprog >| log A=4\nA=1\n", {{"A", "0"}}, "prog &> log A=2\nprog &>> log A=3\nprog >| log A=4\nA=0\n"},
+      {"if [[ $x =~ (A=1) && A=2 < 3 ]]; then A=1; fi\n", {{"A", "0"}}, "if [[ $x =~ (A=1) && A=2 < 3 ]]; then A=0; fi\n"},
+      {"while read l; do A=1; done < <(B=1 A=2 ls)\n", {{"A", "0"}}, "while read l; do A=0; done < <(B=1 A=2 ls)\n"},
+  };
+  for (const Row& row : rows) EXPECT_EQ(replaced(row.script, row.values), row.becomes) << row.script;
+}
+
+TEST(ShellVariables, WhatIsNeverClosedIsRefused) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"A=1\necho 'a\nA=2\n", "a quote opened in line 2 is never closed"},
+      {"A=1\n\nB=(\n \"x\n)\n", "a quote opened in line 4 is never closed"},
+      {"A=1\nB=$(ls\n", "a bracket opened in line 2 is never closed"},
+      {"A=1\nB=${x\n", "a bracket opened in line 2 is never closed"},
+      {"A=1\n[[ $x == y\n", "a bracket opened in line 2 is never closed"},
+      {"A=1\nB=`ls\n", "a quote opened in line 2 is never closed"},
+      {"A=1\nB=$'a\n", "a quote opened in line 2 is never closed"},
+      {"A=1\ncat <<EOF\nx\n", "a here-document opened in line 2 is never closed"},
+      {"A=1\nB=$(cat <<EOF\nx\nEOF)\n", "a here-document opened in line 2 is never closed"},
+  };
+  for (const auto& [script, why] : rows) EXPECT_EQ(replaced(script, {{"A", "0"}}), std::string("refused: changing script 'run.sh': ") + why) << script;
+}
+
 TEST(ShellVariables, WhatNothingAssignsIsSaidWithTheNearest) {
   EXPECT_EQ(replaced("NNODES=1\necho NODES=2\n", {{"NNODE", "2"}}), "refused: replacing 'NNODE=' in 'run.sh': nothing in it assigns that; nearest: 'NNODES'");
   EXPECT_EQ(replaced("echo\n", {{"NNODES", "2"}}), "refused: replacing 'NNODES=' in 'run.sh': nothing in it assigns that");
@@ -63,7 +101,7 @@ TEST(ShellVariables, UnfinishedScriptsEnd) {
   EXPECT_NE(replaced(std::string(kFileBytesMax + 1, 'x'), {{"A", "1"}}).find("at most"), std::string::npos);
   std::string deep = "A=";
   for (int i = 0; i < 100'000; ++i) deep += "$(";
-  EXPECT_EQ(replaced(deep, {{"A", "1"}}), "A=1");
+  EXPECT_EQ(replaced(deep, {{"A", "1"}}), "refused: changing script 'run.sh': a bracket opened in line 1 is never closed");
 }
 
 TEST(ShellVariables, AWordIsReadBackByAShell) {

@@ -57,5 +57,24 @@ TEST(Defaults, SuccessOfATrainingIsItsLastStep) {
     EXPECT_EQ(means(std::string("engine: mindformers\nlaunch: {config: a.yaml, mode: ") + mode + "}"), expected) << mode;
 }
 
+// A prediction by a model's own script prints no steps: it was declared failed though it had finished.
+TEST(Defaults, ARunModeThatIsNoTrainingHasNoLastStep) {
+  const auto means = [](std::string_view launch) { return spec_from("name: x\nengine: mindformers\nlaunch: " + std::string(launch)).success().means_case(); };
+  using enum v1::SuccessSpec::MeansCase;
+  for (const auto& [launch, expected] : {
+           std::pair{"{run: python3 run_qwen.py --config c.yaml --run_mode predict}", kExit0},
+           std::pair{"{run: python3 run_qwen.py --config c.yaml --run_mode=predict}", kExit0},
+           std::pair{"{script: run_qwen.py, args: --config c.yaml --run_mode eval}", kExit0},
+           std::pair{"{run: [bash, -c, 'cd a && python3 run_qwen.py --run_mode predict']}", kExit0},
+           std::pair{"{run: [bash, -c, 'cd a && python3 run_qwen.py --run_mode finetune; echo']}", kLastStep},
+           std::pair{"{run: python3 run_qwen.py --config c.yaml --run_mode train}", kLastStep},
+           std::pair{"{script: run_qwen.py, args: --run_mode=finetune}", kLastStep},
+           std::pair{"{run: python3 run_qwen.py --config c.yaml}", kExit0},
+           std::pair{"{run: [python3, run_qwen.py, --run_mode, '${job.name}']}", kExit0},
+           std::pair{"{run: python3 run_mindformer.py --config c.yaml}", kLastStep},
+       })
+    EXPECT_EQ(means(launch), expected) << launch;
+}
+
 }  // namespace
 }  // namespace muster::spec

@@ -165,7 +165,7 @@ TEST_F(CgroupStart, AGroupThatRefusesRanksIsAStartFailureWithItsSentence) {
 // Removed under a running rank, that somebody moved elsewhere. The worker asked the removed group for ever whether it was empty, and never said "swept".
 TEST_F(CgroupStart, AGroupThatIsRemovedLaterIsSweptByTheCookie) {
   const std::string stub = RunUnderTest::program("stub_trainer").string();
-  test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; touch ready; exec " + stub + " --block");
+  test_.shell("setsid --wait sh -c '" + stub + " --block & exit'; : > ready; exec " + stub + " --block");
   test_.start();
   ASSERT_TRUE(test_.wait_for(Event::kStarted));
   ASSERT_TRUE(test_.wait_for_file(test_.dir / "ready"));
