@@ -13,6 +13,7 @@
 // runs only while an action is outstanding.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -100,6 +101,7 @@ class Agent {
   void on_look(probe::Probed look);
   void announce_devices();
   void keep_devices();
+  void store_devices();
   void say_findings();
   void note_own_processes();
   const std::set<std::uint32_t>& devices_of(const RunKey& run);
@@ -157,6 +159,7 @@ class Agent {
   std::uint64_t look_acked_ = 0;          // whose readings the controller has; 0 with each connection
   std::optional<BootTime> announced_at_;  // by this life
   std::string kept_;                      // what is in the file, or is on its way there
+  std::shared_ptr<std::atomic<bool>> keeping_failed_ = std::make_shared<std::atomic<bool>>(false);  // disk_'s thread tells
 
   std::optional<InterfaceNews> interface_news_;
   std::unique_ptr<async::Readable> news_ready_;

@@ -69,6 +69,7 @@ void Agent::on_look(probe::Probed look) {
   const bool restored = devices_.restored();
   const bool others = devices_.take(std::move(look));
   if (restored && !devices_.restored() && !others) keep_devices();  // they are those of this boot now
+  if (keeping_failed_->exchange(false)) store_devices();
   ++looks_;
   say_findings();
   if (!link_) {
@@ -99,8 +100,14 @@ void Agent::keep_devices() {
   std::string bytes = probe::encode_kept(options_.host.self.instance, options_.host.self.boot_id, options_.version, told);
   if (bytes == kept_) return;
   kept_ = std::move(bytes);
-  disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_] {
-    if (auto stored = probe::store_kept(file, bytes); !stored) log::warn(stored.error().message + "; the agent's next start waits for the tools");
+  store_devices();
+}
+
+void Agent::store_devices() {
+  disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_, failed = keeping_failed_] {
+    auto stored = probe::store_kept(file, bytes);
+    *failed = !stored;
+    if (!stored) log::warn(stored.error().message + "; trying again with the next look at them, else the agent's next start waits for the tools");
   });
 }
 

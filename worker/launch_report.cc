@@ -39,6 +39,7 @@ std::string printable(std::string_view name) {
 
 LaunchEnd parse_launch_report(std::string_view text) {
   LaunchEnd bad;
+  bool launched = false;
   std::set<int> open;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -47,6 +48,9 @@ LaunchEnd parse_launch_report(std::string_view text) {
     if (take_word(line, "begin ")) {
       if (const auto pid = take_number(line)) open.insert(*pid);
       bad = {};
+      launched = true;
+    } else if (take_word(line, "gone ")) {
+      if (const auto pid = take_number(line)) open.erase(*pid);
     } else if (take_word(line, "end ")) {
       const auto pid = take_number(line), code = take_number(line), signal = take_number(line);
       if (!pid || !code || !signal) continue;
@@ -55,12 +59,13 @@ LaunchEnd parse_launch_report(std::string_view text) {
       if (sound && !bad.bad()) bad = {.code = *signal > 0 ? -1 : *code, .signal = *signal, .name = printable(line)};
     }
   }
-  if (!bad.bad() && !open.empty()) return {.code = -1, .signal = SIGKILL, .name = "the launcher"};
+  if (!bad.bad() && !open.empty()) bad = {.code = -1, .signal = SIGKILL};
+  bad.launched = launched;
   return bad;
 }
 
 LaunchEnd read_launch_report(const std::filesystem::path& path) {
-  const auto text = io::read_file(path, kReportMost);
+  const auto text = io::read_regular_file(path, kReportMost);
   return text ? parse_launch_report(*text) : LaunchEnd();
 }
 

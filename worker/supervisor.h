@@ -11,7 +11,8 @@
 //   - Swept is the last event, and only when it is true. Without it the worker was killed, and whoever finds that sweeps.
 //   - One rank's end stops no other: to stop is the controller's decision. A companion's bad end stops the ranks: they cannot do without it. A companion
 //     outlives the ranks of its node for those of others, until it ends by itself or is asked to stop.
-//   - A script's (launch.per: node) end is that of the last process that it started, and bad when one of them ended badly.
+//   - A script's (launch.per: node) end is that of the last process that it started, and bad when one of those that were there at its own end ended
+//     badly. What ended before that was its own business.
 //   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
 // Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
 #pragma once
@@ -79,7 +80,8 @@ class Supervisor {
   void descendant_ended(pid_t pid, int code, int signal);
   bool follows();
   void judge_script(int& code, int& signal);
-  void signal_descendants(int number);
+  void signal_descendants(int number) const;
+  void say_in_log(const std::string& line) const;
   void stop(rundir::v1::StopRequested::Why why, bool at_once);
   void signal_all(int number);
   void on_time();
@@ -118,9 +120,13 @@ class Supervisor {
   };
   bool script_ended_ = false;  // and processes that it started go on
   End script_end_, descendant_end_;
-  std::map<pid_t, std::string> descendants_;  // that the script left running: which ranks they take themselves for
-  std::string descendant_failure_;            // the first bad end of one; empty: none
-  bool rank_lost_ = false;                    // it was a rank's
+  struct LeftRunning {
+    std::string rank;    // that it takes itself for
+    bool dying = false;  // already when the script ended: by the script's own signal
+  };
+  std::map<pid_t, LeftRunning> left_running_;  // by the script
+  std::string descendant_failure_;             // the first bad end of one; empty: none
+  bool rank_lost_ = false;                     // it was a rank's
   std::optional<BootTime> name_again_at_;
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;    // it is too late then

@@ -1,12 +1,12 @@
 // A rank that is a script (launch.per: node): it has ended with the last process that it started, and well only when all of them have.
 #include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <chrono>
-#include <set>
 
 #include "common/io/file.h"
+#include "common/process/pidfd.h"
 #include "worker/children.h"
 #include "worker/launch_report.h"
 #include "worker/supervisor.h"
@@ -15,6 +15,7 @@ namespace muster::worker {
 namespace {
 
 constexpr std::size_t kNamedMost = 4096;
+constexpr int kShellSignalBase = 128;  // a shell's status for a child that signal N ended is 128 + N
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
 
 std::string how(int code, int signal) { return signal != 0 ? "was ended by signal " + std::to_string(signal) : "ended with status " + std::to_string(code); }
@@ -32,29 +33,33 @@ bool Supervisor::goes_on_without_script(int code, int signal) {
   script_end_ = {.code = code, .signal = signal};
   script_ended_ = true;
   for (const pid_t pid : children()) {
-    if (descendants_.size() < kNamedMost) descendants_.emplace(pid, "");
+    if (left_running_.size() < kNamedMost) left_running_.emplace(pid, LeftRunning{.rank = {}, .dying = is_dying(pid)});
   }
   name_descendants();
   name_again_at_ = clock_.now().boot + kNameAgainAfter;
   return true;
 }
 
-// Those whose parent the script was: a dead one's environment cannot be read any more, and one that is about to exec has the script's still. What comes later
-// was started by one of them.
+// Those whose parent the script was: a dead one's environment cannot be read any more, and one that is about to exec has the script's still.
 void Supervisor::name_descendants() {
-  for (auto& [pid, rank] : descendants_) {
-    if (rank.empty()) rank = rank_of_process(pid);
+  for (auto& [pid, left] : left_running_) {
+    if (left.rank.empty()) left.rank = rank_of_process(pid);
   }
 }
 
+// While the script lives, the end of an orphan is nobody's business; later that of a process which was not there when the script ended: one of those has
+// started it. What is no rank may be ended as one ends a monitor, above all by the script in its last lines.
 void Supervisor::descendant_ended(pid_t pid, int code, int signal) {
-  const auto found = descendants_.find(pid);
-  const std::string rank = found == descendants_.end() ? std::string() : found->second;
-  if (found != descendants_.end()) descendants_.erase(found);
-  if (!runs_script() || phase_ != Phase::Running || (code == 0 && signal == 0) || !descendant_failure_.empty()) return;
-  descendant_failure_ = (rank.empty() ? "process " + std::to_string(pid) : rank) + ", which the script had left running, " + how(code, signal);
+  const auto found = left_running_.find(pid);
+  if (found == left_running_.end()) return;
+  const LeftRunning left = found->second;
+  left_running_.erase(found);
+  if (!script_ended_ || phase_ != Phase::Running || (code == 0 && signal == 0) || !descendant_failure_.empty()) return;
+  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || code == kShellSignalBase + SIGTERM;
+  if (left.rank.empty() && (asked || (left.dying && signal == SIGKILL))) return;
+  descendant_failure_ = (left.rank.empty() ? "process " + std::to_string(pid) : left.rank) + ", which the script had left running, " + how(code, signal);
   descendant_end_ = {.code = code, .signal = signal};
-  rank_lost_ = !rank.empty();
+  rank_lost_ = !left.rank.empty();
 }
 
 // True: the script's descendants are waited for. Not when one that is a rank has ended badly: the others would wait for it.
@@ -67,40 +72,46 @@ bool Supervisor::follows() {
   return false;
 }
 
-// What a launcher inside has told, or one that was left running, counts for the script, whose own status may be that of a `tee`.
+// What a launcher inside has told, or one that was left running, counts for the script, whose own status may be that of a `tee`. A launcher that has told
+// nothing may have been killed with the script: that is no better reason than the script's own.
 void Supervisor::judge_script(int& code, int& signal) {
   if (!runs_script() || phase_ != Phase::Running || signal != 0) return;
   const LaunchEnd told = read_launch_report(run_.shim_report());
-  std::string why;
-  if (told.bad()) {
-    why = told.name + " of the launcher inside " + how(told.code, told.signal);
-  } else if (code == 0 && !descendant_failure_.empty()) {
-    why = descendant_failure_;
-  } else {
+  End true_end = descendant_end_;
+  std::string why = descendant_failure_;
+  if (told.bad() && (code == 0 || !told.name.empty())) {
+    true_end = {.code = told.code, .signal = told.signal};
+    why = told.name.empty() ? "the launcher inside was killed" : told.name + " of the launcher inside " + how(told.code, told.signal);
+  } else if (code != 0) {
+    return;
+  } else if (why.empty()) {
+    if (!told.launched && !launch_.shim_dir().empty())
+      say_in_log(
+          "muster: the script called no launcher that muster answers (torchrun, msrun, python -m torch.distributed.run, by the PATH it was given): what it "
+          "started had its place from the script alone");
     return;
   }
-  const End true_end = told.bad() ? End{.code = told.code, .signal = told.signal} : descendant_end_;
   if (true_end.code == code && true_end.signal == signal) return;
-  const std::string line = "muster: the script " + how(code, signal) + ", and " + why + "\n";
+  say_in_log("muster: the script " + how(code, signal) + ", and " + why);
   code = true_end.code;
   signal = true_end.signal;
-  const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  std::size_t written = 0;
-  if (log) (void)io::write_all(log.get(), line, written);
 }
 
-void Supervisor::signal_descendants(int number) {
-  if (!script_ended_) return;
-  std::set<pid_t> groups;
-  const pid_t own = ::getpgrp();
-  for (const pid_t child : children()) {
-    // An unreaped child's group has that number, and nobody else's can.
-    const pid_t group = ::getpgid(child);
-    if (group > 0 && group != own) {
-      if (groups.insert(group).second) ::kill(-group, number);
-    } else {
-      ::kill(child, number);
-    }
+// The job's user may have put anything in its log's place.
+void Supervisor::say_in_log(const std::string& line) const {
+  const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{};
+  if (!log || ::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  std::size_t written = 0;
+  (void)io::write_all(log.get(), line + "\n", written);
+}
+
+// Of the script, in whatever group or session: those in its own are told with it.
+void Supervisor::signal_descendants(int number) const {
+  if (!runs_script() || setting_up_) return;
+  for (const Descendant& process : descendants()) {
+    if (processes_.contains(process.group)) continue;
+    if (const auto pidfd = process::Pidfd::open(process.id); pidfd) (void)pidfd->signal(number);
   }
 }
 

@@ -292,7 +292,8 @@ void Host::Impl::note_companion_ends(const RunKey& run, Entry& entry) {
     const std::string evidence = evidence_of_log(entry.view.layout().companion_log(name));
     marks.push_back(new_mark());
     marks.back().mutable_evidence()->set_companion(name);
-    marks.back().mutable_evidence()->set_line(evidence);
+    marks.back().mutable_evidence()->set_rank(kCompanionEvidence);  // as an agent of before 0.4 reads it, should one be put back
+    marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
     entry.view.give_companion_evidence(name, evidence);
   }
   if (!marks.empty()) remember(run, entry, marks);

@@ -240,7 +240,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
   launch.set_scripts(order.has_script());
   if (order.script().adopt()) {
     launch.set_shim_dir(context.layout->shim_dir().string());
-    for (auto& [name, value] : shim_environment(*context.layout, order, context.path)) common[name] = std::move(value);
+    for (auto& [name, value] : shim_environment(*context.layout, order)) common[name] = std::move(value);
   }
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());

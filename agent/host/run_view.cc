@@ -282,13 +282,14 @@ void RunView::fold(const Mark& mark) {
     case Mark::kEvidence: {
       const std::uint32_t rank = mark.evidence().rank();
       const std::string& line = mark.evidence().line();
-      if (!mark.evidence().companion().empty()) {
-        give_companion_evidence(mark.evidence().companion(), line);
-        break;
-      }
+      const std::string& companion = mark.evidence().companion();
       if (rank == kCompanionEvidence) {
         const auto name_ends = std::min(line.find('\n'), line.size());
-        give_companion_evidence(line.substr(0, name_ends), line.substr(std::min(name_ends + 1, line.size())));
+        give_companion_evidence(companion.empty() ? line.substr(0, name_ends) : companion, line.substr(std::min(name_ends + 1, line.size())));
+        break;
+      }
+      if (!companion.empty()) {
+        give_companion_evidence(companion, line);
         break;
       }
       const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());

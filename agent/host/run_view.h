@@ -11,7 +11,7 @@
 
 namespace muster::agent {
 
-// Marks of before 0.4: a companion's evidence is that of a rank that there cannot be; its line is the name, a line feed, and the log's line.
+// A companion's evidence is that of a rank that there cannot be; its line is the name, a line feed, and the log's line. An agent of before 0.4 knows no other.
 inline constexpr std::uint32_t kCompanionEvidence = UINT32_MAX;
 
 class RunView {

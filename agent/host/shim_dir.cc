@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <set>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto kLaunchers = std::to_array<std::string_view>({"torchrun", "msrun"});
 constexpr std::size_t kDirectoriesMost = 256;  // of a PATH
 
 bool is_python(std::string_view name) {
@@ -42,7 +44,7 @@ std::set<std::string> names_for(const v1::NodeLaunch& order, const std::string& 
   const auto own = order.env().find("PATH");
   const std::string& path = own == order.env().end() ? agent_path : own->second;
   if (!order.has_setup() && !path.empty()) names = pythons_on(path);
-  names.insert({"torchrun", "msrun"});
+  names.insert(kLaunchers.begin(), kLaunchers.end());
   return names;
 }
 
@@ -64,12 +66,13 @@ Result<void> make_shim_dir(const rundir::RunLayout& layout, const fs::path& work
   return {};
 }
 
-std::map<std::string, std::string> shim_environment(const rundir::RunLayout& layout, const v1::NodeLaunch& order, const std::string& agent_path) {
+std::map<std::string, std::string> shim_environment(const rundir::RunLayout& layout, const v1::NodeLaunch& order) {
   std::map<std::string, std::string> environment = {{"MUSTER_SHIM_DIR", layout.shim_dir().string()}, {"MUSTER_SHIM_REPORT", layout.shim_report().string()}};
   if (!order.ranks().empty()) environment["MUSTER_SHIM_NODE_LOG"] = layout.rank_log(order.ranks(0).rank()).string();
-  for (const std::string& name : names_for(order, agent_path)) {
-    if (name.find('.') != std::string::npos) continue;  // who asks for a version means the system's
-    environment[fmt::format("BASH_FUNC_{}%%", name)] = fmt::format("() {{  \"$MUSTER_SHIM_DIR/{}\" \"$@\"\n}}", name);
+  // Not for a python: what `command -v` says of it must be a path. In a subshell (`&`) the shim ends with that, whose number the script has as $!.
+  for (const std::string_view name : kLaunchers) {
+    environment[fmt::format("BASH_FUNC_{}%%", name)] =
+        fmt::format("() {{  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n \"$MUSTER_SHIM_DIR/{}\" \"$@\"\n}}", name);
   }
   return environment;
 }

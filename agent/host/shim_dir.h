@@ -16,8 +16,8 @@ namespace muster::agent {
 // of its own, python and python3. Made anew where something of it is there. Errors: the disk's.
 Result<void> make_shim_dir(const rundir::RunLayout& layout, const std::filesystem::path& worker, const v1::NodeLaunch& order, const std::string& agent_path);
 
-// MUSTER_SHIM_DIR, MUSTER_SHIM_REPORT and MUSTER_SHIM_NODE_LOG; and the names without a version as functions, which bash prefers to PATH: an environment that
-// the script activates stands before the shim on PATH.
-std::map<std::string, std::string> shim_environment(const rundir::RunLayout& layout, const v1::NodeLaunch& order, const std::string& agent_path);
+// MUSTER_SHIM_DIR, MUSTER_SHIM_REPORT and MUSTER_SHIM_NODE_LOG; and torchrun and msrun as functions, which bash prefers to PATH: an environment that the script
+// activates stands before the shim on PATH.
+std::map<std::string, std::string> shim_environment(const rundir::RunLayout& layout, const v1::NodeLaunch& order);
 
 }  // namespace muster::agent

@@ -43,7 +43,7 @@ Result<void> store_kept(const std::filesystem::path& file, const std::string& by
 
 Result<std::optional<KeptDevices>> load_kept(const std::filesystem::path& file, const InstanceId& instance, const BootId& boot) {
   const std::string reading = fmt::format("reading the devices that were kept in '{}'", file.string());
-  auto bytes = io::read_file(file, kKeptBytesMax);
+  auto bytes = io::read_regular_file(file, kKeptBytesMax);
   if (!bytes) {
     if (bytes.error().code == ErrorCode::NotFound) return std::optional<KeptDevices>();
     return fail(std::move(bytes).error().in(reading));

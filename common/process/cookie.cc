@@ -98,19 +98,44 @@ std::set<pid_t> own_line() {
   return line;
 }
 
-bool in_session_of(const Family& family, const ProcStat& stat) {
+// A session keeps its number to itself as long as it has a member; the number of an empty one may be anybody's.
+enum class Led : std::uint8_t { Ours, Gone, Others };
+
+Led led_by(const Family& family, const ProcStat& stat) {
   const auto leader = family.leaders.lower_bound({.pid = stat.session, .start_time = 0});
-  if (leader == family.leaders.end() || leader->pid != stat.session) return false;
-  // A session keeps its number to itself as long as it has a member; the number of an empty one may be anybody's.
+  if (leader == family.leaders.end() || leader->pid != stat.session) return Led::Others;
   const auto now = identify(stat.session);
-  return !now || family.leaders.contains(*now);
+  if (!now) return now.error().code == ErrorCode::NotFound ? Led::Gone : Led::Others;
+  return family.leaders.contains(*now) ? Led::Ours : Led::Others;
 }
 
-// One of the run's that threw its environment away (`env -i`), but is still in a session that a rank leads.
-bool emptied(const Family& family, pid_t pid, const ProcStat& stat) {
-  if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' || stat.state == 'X' || !in_session_of(family, stat)) return false;
-  return user_of(pid) == family.user;
-}
+bool in_session_of(const Family& family, const ProcStat& stat) { return led_by(family, stat) != Led::Others; }
+
+// One that may be of the run's and has thrown its environment away (`env -i`): it is in a session that a rank leads or has led.
+struct Emptied {
+  ProcessId id;
+  pid_t session = 0;
+};
+struct Emptieds {
+  std::vector<Emptied> surely, maybe;  // maybe: the leader is gone, others must say whose the session is
+
+  void look_at(const Family& family, pid_t pid, const ProcStat& stat) {
+    if (family.since == 0 || stat.start_time < family.since || stat.state == 'Z' || stat.state == 'X') return;
+    const Led led = led_by(family, stat);
+    if (led == Led::Others || user_of(pid) != family.user) return;
+    (led == Led::Ours ? surely : maybe).push_back({.id = {.pid = pid, .start_time = stat.start_time}, .session = stat.session});
+  }
+  void settle(const Family& family, CookieScan& scan) const {
+    const auto take = [&scan](const Emptied& one) {
+      scan.found.push_back(one.id);
+      scan.sessions.insert(one.session);
+    };
+    for (const Emptied& one : surely) take(one);
+    for (const Emptied& one : maybe) {
+      if (family.held.contains(one.session) || scan.sessions.contains(one.session)) take(one);
+    }
+  }
+};
 
 enum class Kin : std::uint8_t { Family, Stranger, Unknown };
 
@@ -134,6 +159,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
   const std::string wanted = std::string(name) + "=" + std::string(value);
   std::string room(16384, '\0');
   CookieScan scan;
+  Emptieds emptieds;
   const pid_t own = ::getpid();
   std::optional<std::set<pid_t>> line;  // made when it is needed: rarely
   for (;;) {
@@ -151,7 +177,7 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
     if (!stat && stat.error().code == ErrorCode::NotFound) continue;
     if (!stat) return fail(Error(stat.error()));
     if (look == Look::Clean) {
-      if (emptied(*family, pid, *stat)) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+      emptieds.look_at(*family, pid, *stat);
       continue;
     }
     if (look == Look::Unknown) {
@@ -168,13 +194,16 @@ Result<CookieScan> scan_cookie(std::string_view name, std::string_view value, st
       if (kin == Kin::Family) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       if (kin == Kin::Unknown) scan.closed.push_back(pid);
     } else if (look == Look::Carries) {
-      if (stat->state != 'Z' && stat->state != 'X') scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+      if (stat->state == 'Z' || stat->state == 'X') continue;
+      scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+      scan.sessions.insert(stat->session);
     } else if (stat->start_time >= since && (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
       ++scan.unsettled;
-    } else if (family != nullptr && emptied(*family, pid, *stat)) {
-      scan.found.push_back({.pid = pid, .start_time = stat->start_time});
+    } else if (family != nullptr) {
+      emptieds.look_at(*family, pid, *stat);
     }
   }
+  if (family != nullptr) emptieds.settle(*family, scan);
   return scan;
 }
 
@@ -198,6 +227,7 @@ Result<CookieSweep::Progress> CookieSweep::step() {
     auto scan = scan_cookie(name_, value_, since_, family_ ? &*family_ : nullptr);
     if (!scan) return fail(std::move(scan.error()));
     closed_ = std::move(scan->closed);
+    if (family_) family_->held = std::move(scan->sessions);
     bool fresh = false;
     for (const auto& process : scan->found) {
       if (killed_.contains(process)) continue;  // dies, and is waited for

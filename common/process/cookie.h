@@ -3,8 +3,9 @@
 // A process between fork and exec has its parent's, so it is found too. One in the middle of its exec has none for a moment:
 // that is seen (`unsettled`) and looked at again, never taken for clean. Any thread; reads /proc; vanishing processes are no errors, a look that could not be
 // had (no descriptors, no memory) is one: nothing is known then.
-// Cannot see: a process that emptied its environment and left the session of its rank (the worker finds those as its descendants), or one of another user when
-// we are not root. One of our own user may close its environment to us (PR_SET_DUMPABLE, a set-user-id program): see Family.
+// Cannot see: a process that emptied its environment and left the session of its rank, or whose session has neither its leader nor a carrier any more (the
+// worker finds both as its descendants), or one of another user when we are not root. One of our own user may close its environment to us (PR_SET_DUMPABLE, a
+// set-user-id program): see Family.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +24,9 @@
 
 namespace muster::process {
 
-// How a process is judged that does not show the cookie. One in a session of the family is of the run, whatever its environment says. Further, of one whose
+// How a process is judged that does not show the cookie. One in a session of the family is of the run, whatever its environment says, when the session is known
+// for the run's: by its leader (a zombie holds its number, too), by a carrier in it, or by a member that the look before this one found. The number of a leader
+// that is gone may be a stranger's. Further, of one whose
 // environment is closed to us though its user is the run's: with a parent in such a session it is of the run. With a parent who takes in no orphans of ours, or
 // older than the run: it is a stranger. Else it is not known. Without a family nobody is judged: for a caller to whom every such process is a stranger (the
 // worker, once it has no descendants).
@@ -31,12 +34,14 @@ struct Family {
   uid_t user = ::getuid();      // whose the run's processes are
   std::set<ProcessId> leaders;  // of sessions: the ranks, and every carrier that is found
   std::uint64_t since = 0;      // start time of the run's first process; 0: not known, and all are strangers
+  std::set<pid_t> held{};       // numbers of their sessions that the look before this one found members of
 };
 
 struct CookieScan {
   std::vector<ProcessId> found;  // living; the caller itself and zombies are not among them
   std::uint32_t unsettled = 0;   // in the middle of an exec: look again
   std::vector<pid_t> closed;     // of the run's user, not to be looked into, and maybe of the run
+  std::set<pid_t> sessions;      // of those found
 };
 // Processes with NAME=value, the whole value. `since`: start time (ProcessId) of the process that gave the cookie out, if known: what is older
 // cannot carry it, so that a stranger who hangs in his exit does not keep us waiting.

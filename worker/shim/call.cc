@@ -137,6 +137,10 @@ Result<Call> parse_call(Launcher launcher, std::span<const std::string> words) {
     call.options.insert_or_assign(std::string(option->name), std::move(value));
     if (option->name == "help") return call;
   }
+  for (const char* simulated : {"sim_level", "sim_rank_id"}) {
+    if (call.has(simulated))
+      return wrong(launcher, "option '--" + std::string(simulated) + "' asks for a simulation, which is no training; launch.adopt: off calls the real one");
+  }
   call.program.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(at, words.size())), words.end());
   if (call.program.empty() || call.program.front().empty()) return wrong(launcher, "no training program is named behind its options");
   return call;

@@ -14,16 +14,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "common/io/unique_fd.h"
 
 namespace muster::shim {
 namespace {
 
-constexpr std::size_t kLineMost = 64 << 10;  // a longer one is passed on in parts
+constexpr auto kOrphansMost = std::chrono::seconds(10);  // what was killed with its rank is waited for
+constexpr std::size_t kLineMost = 64 << 10;              // a longer one is passed on in parts
 
 // All of it, though somebody made the descriptor non-blocking. False: nobody reads it any more.
 bool write_out(int fd, std::string_view bytes) {
@@ -103,8 +107,8 @@ struct Child {
 
 void make_link(const Process& process) {
   if (process.link.empty()) return;
-  const std::size_t slash = process.link.rfind('/');
-  (void)::mkdir(process.link.substr(0, slash).c_str(), 0755);  // for convenience: what cannot be made is done without
+  std::error_code ignored;  // for convenience: what cannot be made is done without
+  std::filesystem::create_directories(std::filesystem::path(process.link).parent_path(), ignored);
   struct stat there{};
   if (::lstat(process.link.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) (void)::unlink(process.link.c_str());
   (void)!::symlink(process.log.c_str(), process.link.c_str());
@@ -146,6 +150,7 @@ class Gang {
       }
     }
     loop();
+    await_orphans();
     for (const auto& child : children_) {  // what is still in the pipes
       while (child->out.fd && child->out.take()) {
       }
@@ -165,6 +170,7 @@ class Gang {
     ::sigprocmask(SIG_BLOCK, &watched, &before_);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGCHLD, SIG_DFL);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -243,7 +249,7 @@ class Gang {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
       if (ended_.name.empty()) ended_ = {.name = "the launch", .code = -1, .signal = number, .stopped = true};
-      signal_all(number);
+      if (passed_on_.insert(number).second) signal_all(number);  // a stop comes to the group and by the end of the shell in it, too
       arm();
     }
   }
@@ -254,6 +260,7 @@ class Gang {
       if (child->pid == 0 || ::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
       ::kill(-child->pid, SIGKILL);
       (void)::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG);
+      groups_.insert(child->pid);
       child->pid = 0;
       --running_;
       if (child->process->rank) --ranks_running_;
@@ -262,6 +269,40 @@ class Gang {
       if ((code != 0 || signal != 0) && !late_scheduler) decide({.name = child->process->name, .code = code, .signal = signal});
     }
     if (ranks_running_ == 0 && running_ > 0) arm();  // the scheduler ends by itself, or is ended
+    reap_orphans();
+  }
+
+  // What a rank left (a DataLoader's workers, a resource tracker) and was killed with its group is nobody else's: who takes us in must not judge by it.
+  void reap_orphans() {
+    for (;;) {
+      siginfo_t info{};
+      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+      const auto own = [&info](const auto& child) { return child->pid == info.si_pid; };
+      if (std::ranges::any_of(children_, own)) return;  // in the next turn
+      siginfo_t reaped{};
+      (void)::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG);
+    }
+  }
+
+  [[nodiscard]] bool awaits_orphans() {
+    std::erase_if(groups_, [](pid_t group) {
+      siginfo_t info{};
+      return ::waitid(P_PGID, static_cast<id_t>(group), &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+    });
+    return !groups_.empty();
+  }
+
+  void await_orphans() {
+    const auto end = std::chrono::steady_clock::now() + kOrphansMost;
+    for (reap_orphans(); awaits_orphans(); reap_orphans()) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+      if (left <= 0) return;
+      pollfd wait{.fd = signals_.get(), .events = POLLIN, .revents = 0};
+      (void)::poll(&wait, 1, static_cast<int>(left));
+      signalfd_siginfo info{};
+      while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      }
+    }
   }
 
   // The first bad end; those after it are its consequences.
@@ -297,6 +338,8 @@ class Gang {
   std::vector<std::unique_ptr<Child>> children_;
   std::size_t running_ = 0, ranks_running_ = 0;
   bool armed_ = false;
+  std::set<int> passed_on_;  // signals
+  std::set<pid_t> groups_;   // of ranks that have ended
   Ended ended_;
 };
 

@@ -1,6 +1,8 @@
 #include "worker/shim/shim.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "worker/shim/find_program.h"
 #include "worker/shim/gang.h"
 #include "worker/shim/place.h"
+#include "worker/shim/report.h"
 
 namespace muster::shim {
 namespace {
@@ -75,23 +78,12 @@ bool is_dashed(const std::string& python) {
   return version.find('.') != std::string_view::npos && !version.starts_with("0.") && !version.starts_with("1.");
 }
 
-// Who reads it: the worker, for scripts end with the status of what is behind a pipe. A line is one write.
-class Report {
- public:
-  explicit Report(const std::string& path) {
-    if (!path.empty()) fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    add("begin " + std::to_string(::getpid()) + "\n");
-  }
-  void end(const Ended& ended) {
-    add("end " + std::to_string(::getpid()) + " " + std::to_string(ended.code) + " " + std::to_string(ended.signal) + " " + ended.name + "\n");
-  }
-
- private:
-  void add(const std::string& line) const {
-    if (fd_) (void)!::write(fd_.get(), line.data(), line.size());
-  }
-  io::UniqueFd fd_;
-};
+// In bash `torchrun ... &` is a function in a subshell, whose number the script has as $!: what ends that is for us.
+void end_with_subshell(const Environment& environment) {
+  if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid())) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (value_of(environment, "MUSTER_SHIM_PARENT") != std::to_string(::getppid())) (void)::raise(SIGTERM);
+}
 
 std::string told(const Ended& ended, const std::string& launcher) {
   std::string text = "muster: " + launcher + ": " + ended.name;
@@ -111,7 +103,8 @@ int launch(const Call& call, const Place& place, const Environment& environment,
   if (const std::size_t blank = blank_argument(call.program); blank != 0)
     std::fprintf(stderr, "muster: %s: argument %zu of '%s' is a lone blank: in the script a line ends with a backslash and a blank behind it\n",
                  launcher.c_str(), blank, call.program.front().c_str());
-  Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
+  end_with_subshell(environment);
+  const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
   const auto ended =
       run_gang(*processes, {.launcher = launcher, .grace_ms = place.grace_ms, .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
   if (!ended) {
@@ -141,6 +134,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
     if (!found.launches) return become(name, environment, argv);
     launcher = found.launcher;
     python = find_program(name, value_of(environment, "PATH"));
+    if (const auto own = value_of(environment, "PYTHON_EXEC"); !own.empty()) python = own;  // as torch.distributed.run has it
     if (python.empty()) return say(kNotFound, std::string(name) + ": command not found");
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.rest));
   }

@@ -215,6 +215,17 @@ TEST_F(AgentDevices, WhatWasKeptAndIsNoUseIsIgnored) {
   EXPECT_EQ(hellos().size(), 2U);
 }
 
+// The disk was full when they were told; the next start would have waited for a tool that hangs.
+TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterLook) {
+  const auto file = dir_.path() / "state/devices";
+  ASSERT_TRUE(StateDir::open(dir_.path() / "state"));
+  std::filesystem::create_directories(file / "in-the-way");
+  begin(milliseconds(20));
+  ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+  std::filesystem::remove_all(file);
+  EXPECT_TRUE(controller_->wait_for([&](const v1::ConnectRequest&) { return std::filesystem::is_regular_file(file); }, std::chrono::seconds(60)));
+}
+
 TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {
   first_life();
   network_ = [](v1::Inventory& inventory) {

@@ -57,6 +57,25 @@ TEST_F(Companions, ABadEndIsToldWithWhatItsLogSays) {
   for (std::size_t i = 0; i < facts.size(); ++i) EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
+// The release was taken back after a companion's bad end: what was in rank and line then must be there still.
+TEST_F(Companions, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
+  const rundir::RunLayout layout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
+  {
+    HostLife life(dir_.path() / "state");
+    life.perform(StartRun{.run = kRun, .launch = with_companion("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
+    ASSERT_TRUE(life.wait_for(over));
+  }
+  rundir::MarkReader reader(layout.mark());
+  const auto read = reader.read();
+  ASSERT_TRUE(read);
+  const auto& marks = *read;
+  const auto found = std::ranges::find_if(marks, &rundir::v1::Mark::has_evidence);
+  ASSERT_NE(found, marks.end());
+  EXPECT_EQ(found->evidence().rank(), 4'294'967'295);
+  EXPECT_EQ(found->evidence().line(), "scheduler\nRuntimeError: of the log");
+  EXPECT_EQ(found->evidence().companion(), "scheduler");
+}
+
 // Agents of before 0.4 wrote it as that of a rank that there cannot be.
 TEST_F(Companions, AnOldMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));

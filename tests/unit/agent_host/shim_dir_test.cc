@@ -87,9 +87,11 @@ TEST_F(ShimDir, TheLaunchRecordKnowsTheScript) {
   const std::set<std::string> variables(launch->env().begin(), launch->env().end());
   EXPECT_TRUE(variables.contains("MUSTER_SHIM_DIR=" + layout_.shim_dir().string()));
   EXPECT_TRUE(variables.contains("MUSTER_SHIM_NODE_LOG=" + layout_.rank_log(3).string()));
-  EXPECT_TRUE(variables.contains("BASH_FUNC_torchrun%%=() {  \"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}"));
-  EXPECT_TRUE(variables.contains("BASH_FUNC_python3%%=() {  \"$MUSTER_SHIM_DIR/python3\" \"$@\"\n}"));
-  EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) { return variable.starts_with("BASH_FUNC_python%%"); }));
+  EXPECT_TRUE(
+      variables.contains("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
+                         "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}"));
+  // [ -x "$(command -v python3)" ] is for a path.
+  EXPECT_FALSE(std::ranges::any_of(variables, [](const std::string& variable) { return variable.starts_with("BASH_FUNC_python"); }));
   order_.mutable_script()->set_adopt(false);
   launch = make_launch(order_, context);
   ASSERT_TRUE(launch);

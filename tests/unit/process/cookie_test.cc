@@ -206,6 +206,70 @@ TEST(Sweep, WhatThrewItsEnvironmentAwayGoesByTheSessionOfItsRank) {
   ::waitpid(*leader, nullptr, 0);
 }
 
+// The leader of a session has gone and was reaped; two members are left: one with this environment, one with none (env -i).
+struct LeaderlessSession {
+  ProcessId leader, carrier, emptied;
+};
+LeaderlessSession leaderless(const std::string& variable) {
+  std::array<int, 2> ready{};
+  EXPECT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
+  const auto leader = spawn({.path = "/bin/sh",
+                             .argv = {"sh", "-c", stub() + " --block & C=$!; env -i " + stub() + " --block & echo $C $!"},
+                             .env = {"PATH=/usr/bin:/bin", variable},
+                             .cwd = {},
+                             .out_fd = ready[1],
+                             .new_session = true});
+  EXPECT_TRUE(leader);
+  LeaderlessSession session{.leader = *identify(*leader), .carrier = {}, .emptied = {}};
+  ::close(ready[1]);
+  char text[64] = {};
+  EXPECT_GT(::read(ready[0], text, sizeof text - 1), 0);
+  ::close(ready[0]);
+  char* rest = text;
+  session.carrier = *identify(static_cast<pid_t>(std::strtol(rest, &rest, 10)));
+  session.emptied = *identify(static_cast<pid_t>(std::strtol(rest, &rest, 10)));
+  EXPECT_EQ(::waitpid(*leader, nullptr, 0), *leader);
+  return session;
+}
+
+bool swept(const std::string& value, const LeaderlessSession& session, std::uint32_t killed) {
+  auto sweep = CookieSweep::start(kName, value, session.leader.start_time, Family{.leaders = {session.leader}, .since = session.leader.start_time});
+  EXPECT_TRUE(sweep);
+  for (auto progress = sweep->step(); progress && *progress != CookieSweep::Progress::Done; progress = sweep->step()) {
+    pollfd wait{.fd = sweep->fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&wait, 1, kPatienceMs) != 1) return false;
+  }
+  EXPECT_EQ(sweep->killed(), killed);
+  return true;
+}
+
+void end(const ProcessId& process) {
+  const auto pidfd = Pidfd::open(process);
+  if (!pidfd) return;
+  (void)pidfd->signal(SIGKILL);
+  pollfd gone{.fd = pidfd->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&gone, 1, kPatienceMs), 1);
+}
+
+// A rank's number was given anew, to the leader of a stranger's session, and that one is gone, too: the daemon that it left is the stranger's.
+TEST(Sweep, ASessionWithoutItsLeaderMayBeAStrangers) {
+  const auto session = leaderless("STRANGER=1");
+  EXPECT_TRUE(swept(unique_value("leaderless"), session, 0));
+  EXPECT_TRUE(alive(session.carrier));
+  EXPECT_TRUE(alive(session.emptied));
+  end(session.carrier);
+  end(session.emptied);
+}
+
+TEST(Sweep, ASessionWithACarrierIsTheRuns) {
+  const auto value = unique_value("led");
+  const auto session = leaderless(std::string(kName) + "=" + value);
+  EXPECT_TRUE(swept(value, session, 2));
+  EXPECT_FALSE(alive(session.emptied));
+  end(session.carrier);
+  end(session.emptied);
+}
+
 TEST(Sweep, NothingThereIsDoneAtOnce) {
   auto sweep = CookieSweep::start(kName, unique_value("nothing"));
   ASSERT_TRUE(sweep);

@@ -21,11 +21,21 @@ TEST(LaunchReport, TheFirstBadEndCountsUnlessTheScriptTriedAgain) {
 TEST(LaunchReport, ALauncherWithoutAnEndWasKilled) {
   const LaunchEnd end = parse_launch_report("begin 7\n");
   EXPECT_EQ(end.signal, SIGKILL);
-  EXPECT_EQ(end.name, "the launcher");
+  EXPECT_EQ(end.name, "");
+  EXPECT_TRUE(end.launched);
+  EXPECT_FALSE(parse_launch_report("").launched);
+}
+
+// A launcher was killed by hand, and the script's own loop has started it again.
+TEST(LaunchReport, AKilledLauncherThatTheNextOneFoundGoneCountsNoMore) {
+  EXPECT_FALSE(parse_launch_report("begin 7 100\ngone 7\nbegin 8 200\nend 8 0 0 \n").bad());
+  EXPECT_EQ(parse_launch_report("begin 7 100\nbegin 8 200\nend 8 0 0 \n").signal, SIGKILL) << "side by side, and one was killed";
+  EXPECT_EQ(parse_launch_report("begin 7 100\ngone 7\nbegin 8 200\n").signal, SIGKILL) << "as was the second";
 }
 
 TEST(LaunchReport, AnyBytesDoNoHarm) {
-  for (const char* text : {"end", "end 1 2", "end x y z\n", "begin\n", "end 1 999 0 r\n", "end 1 -1 0 r\n", "end 1 0 12345 r\n", "\n\n\xff"})
+  for (const char* text :
+       {"end", "end 1 2", "gone", "gone x\n", "end x y z\n", "begin\n", "end 1 999 0 r\n", "end 1 -1 0 r\n", "end 1 0 12345 r\n", "\n\n\xff"})
     EXPECT_FALSE(parse_launch_report(text).bad()) << text;
   EXPECT_EQ(parse_launch_report("end 1 2 0 a\x1b[31m" + std::string(500, 'x')).name.size(), 64U);
   EXPECT_FALSE(read_launch_report("/nowhere/at/all").bad());

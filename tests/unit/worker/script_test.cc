@@ -19,6 +19,7 @@ namespace {
 
 using rundir::v1::Event;
 using testing::HasSubstr;
+using testing::StartsWith;
 namespace fs = std::filesystem;
 
 class Script : public testing::Test {
@@ -102,6 +103,29 @@ TEST(Descendant, IsNamedByItsEnvironment) {
   EXPECT_EQ(rank_of_process(0), "");
 }
 
+// A daemon of the script's failed hours ago, with nobody to ask for it; the script has gone on and ended well.
+TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
+  start("(sh -c 'echo $$ > pid; exit 1' &) ; until [ -s pid ]; do sleep 0.01; done; while kill -0 $(cat pid) 2> no; do sleep 0.01; done; exit 0");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->code(), 0);
+  EXPECT_EQ(ended()->signal(), 0);
+}
+
+// monitor.sh & ... train ... kill $MONITOR
+TEST_F(Script, AMonitorThatTheScriptKillsLastIsNoFailure) {
+  for (const char* number : {"TERM", "KILL"}) {
+    RunUnderTest test;
+    test.launch.set_scripts(true);
+    test.shell("unset RANK; sh -c ': > up; exec sleep 1000' & M=$!; until [ -e up ]; do sleep 0.01; done; kill -" + std::string(number) + " $M; exit 0");
+    test.start();
+    EXPECT_EQ(test.wait_worker(), 0);
+    const auto events = test.events();
+    ASSERT_NE(exit_of(events, 0), nullptr);
+    EXPECT_EQ(exit_of(events, 0)->code(), 0) << number;
+  }
+}
+
 TEST_F(Script, ABadEndOfItsOwnIsTheEndOfAll) {
   start("sleep 1000 & exit 5");
   EXPECT_EQ(test_.wait_worker(), 0);
@@ -152,11 +176,68 @@ TEST_F(Script, TheLaunchersReportCountsForAScriptThatEndsWell) {
   EXPECT_THAT(test_.log(0), HasSubstr("the script ended with status 0, and rank 5 of the launcher inside was ended by signal 9"));
 }
 
+// `torchrun ... &` and `exit 3`: the worker itself kills the launcher with the script's group, before it can tell anything.
+TEST_F(Script, ALauncherThatWasKilledWithTheScriptIsNotItsReason) {
+  start("echo 'begin 7 1' > job.1/launches; exit 3");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->code(), 3);
+  EXPECT_EQ(test_.log(0), "");
+}
+
+TEST_F(Script, ALauncherThatWasKilledIsToldAsThat) {
+  start("echo 'begin 7 1' > job.1/launches; exit 0");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->signal(), SIGKILL);
+  EXPECT_EQ(test_.log(0), "muster: the script ended with status 0, and the launcher inside was killed\n");
+}
+
+// A rank that its launcher puts into a session of its own (torchrun's do), or the shell into a group of its own (set -m), saves what it has, too.
+TEST_F(Script, AStopReachesOtherSessionsAndGroups) {
+  const std::string rank = "sh -c 'trap \": > saved$1; exit 0\" TERM; : > ready$1; while :; do sleep 0.05; done' rank ";
+  start("set -m; " + rank + "1 & setsid -f " + rank + "2; setsid -w " + rank + "3 & wait; exit 0");
+  for (const char* ready : {"ready1", "ready2", "ready3"}) ASSERT_TRUE(test_.wait_for_file(test_.dir / ready));
+  ASSERT_TRUE(test_.wait_for(Event::kStarted));
+  test_.signal(SIGTERM);
+  EXPECT_EQ(test_.wait_worker(), 0);
+  for (const char* saved : {"saved1", "saved2", "saved3"}) EXPECT_TRUE(fs::exists(test_.dir / saved)) << saved;
+}
+
+// What bash has as $! of `torchrun ... &` is the subshell that the function runs in. The function is that of agent/host/shim_dir.cc.
+TEST_F(Script, KillingALaunchInTheBackgroundReachesItsRanks) {
+  fs::create_directory(test_.dir / "shim");
+  fs::create_symlink(RunUnderTest::program("muster-worker"), test_.dir / "shim/torchrun");
+  test_.launch.set_shim_dir((test_.dir / "shim").string());
+  for (const std::string& variable :
+       {"MUSTER_SHIM_DIR=" + (test_.dir / "shim").string(), "MUSTER_SHIM_LOGS=" + test_.dir.string(), "MUSTER_SHIM_REPORT=" + test_.run.shim_report().string(),
+        std::string("MUSTER_SHIM_WORLD_SIZE=1"), std::string("MUSTER_SHIM_FIRST_RANK=0"), std::string("MUSTER_SHIM_GRACE_MS=10000"),
+        std::string("MUSTER_NODES=1"), std::string("MUSTER_NODE_RANK=0"), std::string("MUSTER_DEVICES=0"),
+        std::string("BASH_FUNC_torchrun%%=() {  [ \"$BASHPID\" = \"$$\" ] || local -x MUSTER_SHIM_PARENT=\"$BASHPID\"\n "
+                    "\"$MUSTER_SHIM_DIR/torchrun\" \"$@\"\n}")})
+    test_.launch.add_env(variable);
+  std::ofstream(test_.dir / "rank.sh") << "trap ': > told; exit 0' TERM; : > up; while :; do sleep 0.05; done\n";
+  std::ofstream(test_.dir / "run.sh") << "torchrun --no_python bash rank.sh & PID=$!\nuntil [ -e up ]; do sleep 0.05; done\nkill $PID\n"
+                                         "until [ -e told ]; do sleep 0.05; done\nwait\nexit 4\n";
+  start("exec bash run.sh");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_TRUE(fs::exists(test_.dir / "told"));
+  ASSERT_NE(ended(), nullptr);
+}
+
 TEST_F(Script, HasTheShimFirstOnItsPath) {
   test_.launch.set_shim_dir((test_.dir / "shim").string());
   start("echo $PATH");
   EXPECT_EQ(test_.wait_worker(), 0);
-  EXPECT_EQ(test_.log(0), (test_.dir / "shim").string() + ":/usr/bin:/bin\n");
+  EXPECT_THAT(test_.log(0), StartsWith((test_.dir / "shim").string() + ":/usr/bin:/bin\n"));
+  EXPECT_THAT(test_.log(0), HasSubstr("the script called no launcher that muster answers")) << "an environment may hide them";
+}
+
+TEST_F(Script, WhoCalledALauncherIsToldNothing) {
+  test_.launch.set_shim_dir((test_.dir / "shim").string());
+  start("printf 'begin 7 1\\nend 7 0 0 \\n' > job.1/launches; exit 0");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_EQ(test_.log(0), "");
 }
 
 // Only a script's descendants are waited for: what a rank of the other kind leaves is killed.
