@@ -2,6 +2,7 @@
 // each waits for the one before. kill -9 at any moment is as good.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -113,7 +114,7 @@ int run(const Config& config) {
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };
   options.limits.silent_after = config.pulse_interval * 16 / 5;
-  options.limits.hear_first = options.limits.silent_after;
+  options.limits.hear_first = std::min<Duration>(options.limits.silent_after, std::chrono::seconds(5));
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;

@@ -18,6 +18,7 @@ constexpr std::size_t kAttemptsMost = 1'000;
 constexpr std::size_t kCheckpointBytes = 384 << 10;
 constexpr std::size_t kCheckpointFields = 64;      // of one, but its path
 constexpr std::size_t kPathMost = 4'096;           // PATH_MAX
+constexpr int kUnknownMost = 256;                  // attempts of a node that the ledger does not know
 constexpr std::size_t kRowNodesBytes = 512 << 10;  // nodes of a list's row
 
 v1::FailureClass class_to_v1(core::FailureClass cls) {
@@ -231,7 +232,8 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
     *shown.add_attempts() = attempt_to_v1(job.attempts.back(), job.spec, out);
     add_nodes(*shown.mutable_attempts(0), job.attempts.back(), kRowNodesBytes);
   }
-  shown.set_restarts(shown.attempt() > 1 ? shown.attempt() - 1 : 0);
+  // Not by the number: behind an accepted loss of the journal's end it goes on behind all that may have been given out.
+  shown.set_restarts(job.attempts.empty() ? 0 : static_cast<std::uint32_t>(job.attempts.size() - 1));
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
@@ -267,7 +269,10 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
   if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
     if (seen->second.heard) *shown.mutable_last_heard() = to_v1(seen->second.last_heard_wall);
     for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
-    for (const auto& [job, attempt] : seen->second.unknown_runs) shown.add_unknown_attempts(job.str() + "." + std::to_string(attempt.value));
+    for (const auto& [job, attempt] : seen->second.unknown_runs) {
+      if (shown.unknown_attempts_size() == kUnknownMost) break;
+      shown.add_unknown_attempts(bounded(job.str(), 64) + "." + std::to_string(attempt.value));
+    }
   }
   if (const auto holders = ledger.device_holders.find(node.name); holders != ledger.device_holders.end()) {
     for (const auto& [device, holder] : holders->second) {
@@ -281,6 +286,9 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
   return shown;
 }
 
+namespace {
+
+// Devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, findings.
 void make_brief(v1::Node& node) {
   v1::Inventory& inventory = *node.mutable_inventory();
   v1::Inventory brief;
@@ -305,6 +313,31 @@ void make_brief(v1::Node& node) {
   }
   node.clear_unknown_attempts();
   node.set_version(bounded(node.version(), 128));
+}
+
+}  // namespace
+
+NodeDetail less(NodeDetail detail) {
+  switch (detail) {
+    case NodeDetail::Full: return NodeDetail::Brief;
+    case NodeDetail::Brief: return NodeDetail::WithoutReadings;
+    case NodeDetail::WithoutReadings:
+    case NodeDetail::Least: break;
+  }
+  return NodeDetail::Least;
+}
+
+std::size_t shrink(v1::Node& node, NodeDetail detail) {
+  if (detail >= NodeDetail::Brief) make_brief(node);
+  if (detail >= NodeDetail::WithoutReadings) {
+    node.clear_readings();
+    for (v1::DeviceUse& use : *node.mutable_uses()) use.clear_job_name();
+  }
+  if (detail >= NodeDetail::Least) {
+    node.clear_uses();
+    node.mutable_inventory()->clear_devices();
+  }
+  return node.ByteSizeLong() + kFieldBytes;
 }
 
 }  // namespace muster::controller

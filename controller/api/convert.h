@@ -35,7 +35,11 @@ void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::
 
 // As GetNode shows it.
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after);
-// What a row of a list and its marks need: devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, findings.
-void make_brief(v1::Node& node);
+// How much of a node an answer has room for. Brief: what a row of a list and its marks need. WithoutReadings: nor the names of the jobs that use its devices.
+// Least: what it is named by, its addresses, and whether it is there; no devices.
+enum class NodeDetail : std::uint8_t { Full, Brief, WithoutReadings, Least };
+NodeDetail less(NodeDetail detail);
+// Leaves out what is beyond `detail`; the bytes that the node takes in a list then.
+std::size_t shrink(v1::Node& node, NodeDetail detail);
 
 }  // namespace muster::controller

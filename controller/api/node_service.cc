@@ -11,25 +11,34 @@
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kFullNodesBytes = 3 << 20;
+// Below the 4 MiB that gRPC's clients take unless they are told otherwise. Some hundreds of nodes fit in full, some 2,000 of 16 devices with what a list needs,
+// twice as many without readings; of more only what they are named by.
+constexpr std::size_t kNodesBytes = 3 << 20;
 
 v1::Node show(const core::NodeRecord& node, const View& view) { return to_v1(node, view.ledger, view.presence, view.now.boot, view.limits.silent_after); }
+
+// What a journal of an earlier release holds of a node may be longer than what is taken now.
+v1::Node show_one(const core::NodeRecord& node, const View& view) {
+  v1::Node shown = show(node, view);
+  for (NodeDetail detail = NodeDetail::Full; shrink(shown, detail) > kNodesBytes && detail != NodeDetail::Least;) detail = less(detail);
+  return shown;
+}
 
 }  // namespace
 
 grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* context, const v1::ListNodesRequest*, v1::ListNodesResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [response](const View& view) {
-      // Some hundreds of nodes fit in full; of more, all are shown with what a list needs.
-      bool brief = false;
+      NodeDetail detail = NodeDetail::Full;
       std::size_t bytes = 0;
       for (const auto& [name, node] : view.ledger.nodes) {
         v1::Node& one = *response->add_nodes() = show(node, view);
-        if (!brief && (bytes += one.ByteSizeLong()) > kFullNodesBytes) {
-          brief = true;
-          for (v1::Node& earlier : *response->mutable_nodes()) make_brief(earlier);
+        bytes += shrink(one, detail);
+        while (bytes > kNodesBytes && detail != NodeDetail::Least) {
+          detail = less(detail);
+          bytes = 0;
+          for (v1::Node& earlier : *response->mutable_nodes()) bytes += shrink(earlier, detail);
         }
-        if (brief) make_brief(one);
       }
       return grpc::Status::OK;
     });
@@ -42,7 +51,7 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
       const auto node = view.ledger.nodes.find(NodeName(request->name()));
       if (node == view.ledger.nodes.end())
         return {grpc::StatusCode::NOT_FOUND, "finding node '" + spec::shown(request->name()) + "': no node of this name has registered"};
-      *response->mutable_node() = show(node->second, view);
+      *response->mutable_node() = show_one(node->second, view);
       return grpc::Status::OK;
     });
   });
@@ -58,7 +67,7 @@ grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerConte
                                           [reactor, response, name = NodeName(request->name())](const Outcome& outcome, const View& view) {
                                             if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
                                             if (const auto node = view.ledger.nodes.find(name); node != view.ledger.nodes.end())
-                                              *response->mutable_node() = show(node->second, view);
+                                              *response->mutable_node() = show_one(node->second, view);
                                             reactor->Finish(grpc::Status::OK);
                                           });
     if (!taken) reactor->Finish(overloaded());

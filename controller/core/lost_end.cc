@@ -25,6 +25,10 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
   return unheard;
 }
 
+bool told_believably(const Told& told, const Reach& reach) {
+  return told.epoch.value <= reach.epoch.value + kToldBeyondMost && told.acked.value <= reach.last.value + kToldBeyondMost;
+}
+
 // Epochs are used once: whoever has seen this one has been here in this life, or another life went on from the same copy. Of an earlier epoch nothing was
 // acknowledged that was not in the journal when this life began; that it has grown since explains nothing.
 bool told_beyond(const Told& told, const Reach& reach) {

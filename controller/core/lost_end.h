@@ -68,6 +68,9 @@ struct Reach {
   JournalIndex loaded;  // the journal's last index before this start
   JournalIndex last;    // now
 };
+// Further beyond its journal no controller of one cluster gets, by as many unknown losses as anybody would accept; and no accepted loss would reach it.
+inline constexpr std::uint64_t kToldBeyondMost = 64 * kLossRowsUnknown * kLossEpochs;
+bool told_believably(const Told& told, const Reach& reach);
 // The agent was told what this journal cannot have told: it is older than it must be, and a part of it was written twice.
 bool told_beyond(const Told& told, const Reach& reach);
 

@@ -79,7 +79,7 @@ class Observer {
       if (!held.swept() && !is_known(from.node, key)) seen.unknown_runs.insert(key);
       note_number(key);
     }
-    note_forgotten(from, seen);
+    note_not_held(from, seen);
     heard_now(seen, now_);
   }
 
@@ -125,9 +125,11 @@ class Observer {
     told = std::max(told, key.second);
   }
 
-  // An agent forgets only what it was told to, and that only when it was swept and its logs were here: of an attempt that is not in doubt it cannot happen.
-  void note_forgotten(const Connected& from, NodeSeen& seen) const {
+  // An agent forgets only what it was told to, and that only when it was swept and its logs were here: of an attempt that is not in doubt it cannot happen. And
+  // a run directory is durable before its start is told.
+  void note_not_held(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
+    seen.missing.clear();
     const auto parts = ledger_.node_parts.find(from.node);
     if (parts == ledger_.node_parts.end()) return;
     for (const AttemptKey& key : parts->second.open) {
@@ -135,7 +137,12 @@ class Observer {
       const NodePart& part = *job.attempt(key.second)->part(from.node);
       const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
       const bool same_life = part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
-      if (job.attempts_lost > 0 && was_there && same_life && !seen.held.contains(key)) seen.forgotten.insert(key);
+      if (!same_life || seen.held.contains(key)) continue;
+      if (job.attempts_lost > 0) {
+        if (was_there) seen.forgotten.insert(key);
+      } else if (part.started && !part.swept) {
+        seen.missing.insert(key);
+      }
     }
   }
 

@@ -62,6 +62,9 @@ struct NodeSeen {
   std::set<std::pair<JobId, AttemptNo>> unknown_runs;
   // Not held, though its agent had started them, and is the same on the same boot: it was told to forget them, which the journal lost. Nothing of them is left.
   std::set<std::pair<JobId, AttemptNo>> forgotten;
+  // Not held, though it told that it had started them, not swept, and no such loss explains it: its state directory is another's copy, or was put back from an
+  // older one. What it had started may run, and only its sweep can say otherwise: no order to run is given again (links).
+  std::set<std::pair<JobId, AttemptNo>> missing;
   std::map<std::uint32_t, v1::DeviceReading> devices;  // by id: the latest look, of this connection; none: the agent has not said
 };
 

@@ -88,6 +88,8 @@ class Proposer {
         if (node->second.boot_id != part.placed.boot_id) return fmt::format("node '{}' was restarted", name.str());
         if (node->second.instance != part.placed.instance) return fmt::format("node '{}' came back with another state directory", name.str());
       }
+      if (const auto seen = presence_.nodes.find(name); seen != presence_.nodes.end() && seen->second.missing.contains({job.id, attempt.number}))
+        return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
       // Not of a silent node: its ranks may run, and the word of it be on its way. Silence has its own bound.
       if (!part.started && !part.start_failed && is_connected(presence_, name) && look.sight == PartSight::Reachable) {
         const Duration since = std::min<Duration>(now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);

@@ -82,6 +82,10 @@ std::string_view to_string(FailureClass cls) {
   return "?";
 }
 
+std::string came_back_without(AttemptNo attempt) {
+  return fmt::format("came back without the run directory of attempt {}: its agent's state directory is another or an older one", attempt.value);
+}
+
 std::string_view to_string(StartFailure why) {
   switch (why) {
     case StartFailure::Gone: return "gone";

@@ -17,5 +17,7 @@ std::string_view to_string(FailureClass cls);
 std::string_view to_string(StartFailure why);
 std::string_view to_string(EvidenceKind kind);
 std::string_view to_string(Outcome outcome);
+// What a node did whose agent says that it does not hold what it had started: "came back without the run directory of attempt 1: ..."
+std::string came_back_without(AttemptNo attempt);
 
 }  // namespace muster::core

@@ -117,6 +117,7 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
       if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
       if (part.swept_reason == "forgotten" && unfinished)
         return verdict(node, "has forgotten the run, which had ended when the journal's end was lost", "forgotten");
+      if (part.swept_reason == "never started" && part.started && unfinished) return verdict(node, came_back_without(attempt.number), "without run directory");
       if (part.swept_reason == "orphaned") {
         return verdict(node, fmt::format("had no contact with the controller for longer than the orphan grace of {}", age_text(orphan_grace(job.spec))),
                        "orphaned");

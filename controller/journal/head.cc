@@ -55,6 +55,10 @@ std::optional<Head> head_of(std::string_view slot) {
   return head;
 }
 
+constexpr std::string_view kMarking = "marking the journal as older than it must be";
+std::string mark_of(std::string_view why) { return fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1)); }
+std::filesystem::path before_mark(const std::filesystem::path& head) { return head.native() + ".before-mark"; }
+
 }  // namespace
 
 Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
@@ -87,9 +91,21 @@ Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head&
 }
 
 Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::string_view why) {
-  const std::string text = fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1));
-  if (auto made = io::replace_file(file, text, io::Durable::Yes); !made)
-    return fail(std::move(made.error()).in("marking the journal as older than it must be"));
+  const std::filesystem::path kept = before_mark(file);
+  ::unlink(kept.c_str());
+  ::link(file.c_str(), kept.c_str());  // failing costs only the way back from a false alarm
+  if (auto made = io::replace_file(file, mark_of(why), io::Durable::Yes); !made) return fail(std::move(made.error()).in(kMarking));
+  return {};
+}
+
+Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file, std::string_view why) {
+  ::unlink(before_mark(file).c_str());  // the same blocks
+  std::string text = mark_of(why);
+  text.resize(2 * kSlot, ' ');
+  const io::UniqueFd descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!descriptor) return fail_errno(fmt::format("{}: opening '{}'", kMarking, file.native()), errno);
+  if (::pwrite(descriptor.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) || ::fdatasync(descriptor.get()) != 0)
+    return fail_errno(fmt::format("{}: writing '{}'", kMarking, file.native()), errno);
   return {};
 }
 

@@ -39,8 +39,10 @@ class HeadFile {
   static Result<std::optional<Head>> read(const std::filesystem::path& file);
   // Both slots from `head`, durably, by temp and rename; open for write() then.
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
-  // The mark, durably, by temp and rename. `why`: one line, cut where it is longer than a head.
+  // The mark, durably, by temp and rename. `why`: one line, cut where it is longer than a head. The head that was there stays beside it as `head.before-mark`.
   static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why);
+  // The same over the head's own blocks, which a full disk has: nothing of the head stays.
+  static Result<void> mark_behind_in_place(const std::filesystem::path& file, std::string_view why);
 
   Result<void> write(const Head& head);
   Result<void> sync();

@@ -256,7 +256,9 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
 Result<void> SqliteJournal::mark_behind(std::string_view why) {
   MUSTER_ASSERT(loaded_ && !options_.read_only, "a journal marked before it was loaded, or one that is only read");
   failed_ = true;
-  return HeadFile::mark_behind(options_.dir / "head", why);
+  auto marked = HeadFile::mark_behind(options_.dir / "head", why);
+  if (!marked && ballast_.spend()) marked = HeadFile::mark_behind(options_.dir / "head", why);
+  return marked ? marked : HeadFile::mark_behind_in_place(options_.dir / "head", why);
 }
 
 // --- append ---------------------------------------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
-#include "controller/core/lost_end.h"
 
 namespace muster::controller {
 namespace {
+
+// An agent that was killed and started again waits so long for its stream's end, where nothing else ends it.
+constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
 
 // A stream that ends before it began.
 template <class Reactor>
@@ -21,50 +23,7 @@ class Refusal final : public Reactor {
 
 WallTime to_wall(const google::protobuf::Timestamp& time) { return WallTime(std::chrono::seconds(time.seconds()) + std::chrono::nanoseconds(time.nanos())); }
 
-bool sound_name(const std::string& name) {
-  if (name.empty() || name.size() > 63) return false;
-  for (const char c : name) {
-    const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!alphanumeric && c != '.' && c != '_' && c != '-') return false;
-  }
-  return name.front() != '.' && name.front() != '_' && name.front() != '-';
-}
-
 }  // namespace
-
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed) {
-  const std::string who = "connecting node '" + hello.node() + "'";
-  const auto refuse = [](grpc::StatusCode code, std::string text) { return Judged{.status = {code, std::move(text)}, .behind = {}}; };
-  if (!sound_name(hello.node())) {
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit");
-  }
-  if (hello.instance().empty() || hello.boot_id().empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
-  if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one", who,
-                                                                     hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
-  }
-  if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
-    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up here.
-    return refuse(grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
-                                                           "'; give the agent another state directory to move it here");
-  }
-  if (hello.cluster_id().empty() && hello.highest_epoch() > ledger.epoch.value) {
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
-                  fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old controller, or an old copy of its journal", who,
-                              hello.highest_epoch(), ledger.epoch.value));
-  }
-  const core::Told told{.epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed};
-  if (!hello.cluster_id().empty() && core::told_beyond(told, {.epoch = ledger.epoch, .loaded = loaded, .last = last})) {
-    std::string behind = fmt::format(
-        "the controller's journal is older than what node '{}' was told: that was up to journal row {} and controller epoch {}, but this journal had no row "
-        "behind {} when its epoch {} began; its directory is an older copy, or another controller went on from it",
-        hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
-    return {
-        .status = {grpc::StatusCode::FAILED_PRECONDITION, who + ": " + behind + "; put back the newest one, or restart the controller once with --accept-loss"},
-        .behind = std::move(behind)};
-  }
-  return {};
-}
 
 Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected, const Clock& clock, Options options, PushLogsMaker push_logs)
     : shell_(shell),
@@ -105,7 +64,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
   if (behind_ && status.ok()) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': the controller is about to end"};
   const auto holder = peers_.find(session->node());
-  if (status.ok() && holder != peers_.end() && holder->second.session->instance() != session->instance()) {
+  const bool held_by_another = holder != peers_.end() && holder->second.session->instance() != session->instance();
+  if (held_by_another && (status.ok() || !behind.empty())) {
+    behind.clear();
     status = {grpc::StatusCode::ABORTED, "connecting node '" + session->node().str() + "' (instance '" + session->instance().str() +
                                              "'): the name is held by instance '" + holder->second.session->instance().str() + "' from " +
                                              holder->second.session->peer() + "; two agents need two names"};
@@ -150,7 +111,9 @@ grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived, 
   const auto seen = view.presence.nodes.find(holder.session->node());
   if (seen == view.presence.nodes.end()) return grpc::Status::OK;
   const BootTime heard = seen->second.last_heard;
-  if (arrived.boot - heard > 3 * options_.pulse_interval) return grpc::Status::OK;
+  // One that is well is heard within a pulse.
+  const Duration patience = std::max(std::min(3 * options_.pulse_interval, kHolderHeardMost), options_.pulse_interval * 6 / 5);
+  if (arrived.boot - heard > patience) return grpc::Status::OK;
   if (holder.contender != hello.life()) {
     holder.contender = hello.life();
     holder.contended_since = arrived.boot;
@@ -160,7 +123,8 @@ grpc::Status Hub::other_life(Peer& holder, const v1::Hello& hello, Now arrived, 
     return {grpc::StatusCode::UNAVAILABLE, who + "the stream of the agent that was here before has not ended yet; trying again helps when that one is gone"};
   }
   return {grpc::StatusCode::ABORTED, who + "another agent, from " + holder.session->peer() + ", uses a copy of this agent's state directory (instance '" +
-                                         hello.instance() + "') and is alive; stop one of the two, and give it a new, empty state directory and a name of its own"};
+                                         hello.instance() +
+                                         "') and is alive; stop one of the two, and give it a new, empty state directory and a name of its own"};
 }
 
 // Nothing is heard of it any more; the agent may connect again.
@@ -273,7 +237,8 @@ void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence
     }
     if (points.empty()) continue;
     work_.post("series", [this, job, points = std::move(points)] {
-      if (auto added = store_.add_points(job, points); !added) log::warn("series points were lost", {{"job", job.str()}, {"why", added.error().message}});
+      if (auto added = store_.add_points(job, points); !added)
+        log::warn("series points were not kept as they should be", {{"job", job.str()}, {"why", added.error().message}});
     });
   }
 }
@@ -304,6 +269,13 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   if (behind_ || found == peers_.end() || !found->second.welcomed) return;
   Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
+  for (core::Assignment& one : wanted) {
+    // It was started, and the agent of this stream neither has it nor was told to run it: its state directory is another's, or an older one. It is swept by
+    // its cookie: to be started again here would be a second start.
+    const core::AttemptKey key{one.job, one.attempt};
+    if (one.want != core::Want::Run || peer.held.contains(key) || std::ranges::find(peer.told, one) != peer.told.end()) continue;
+    if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started) one.want = core::Want::Stop;
+  }
   std::set<core::AttemptKey> there = peer.held;
   there.insert(peer.seen.begin(), peer.seen.end());
   for (const auto& [job, attempt] : there) {

@@ -8,7 +8,8 @@
 // told (core::told_beyond) means that the journal is older than it must be: refused, the daemon is told (on_behind), and from then on nobody is welcomed or
 // given orders. Pulses are answered at once, without
 // any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
-// the node back. What an agent sends of fields unknown here goes no further. A part that cannot be ordered is a start failure of its node.
+// the node back. A part that was started is never ordered to run again, but stopped where its agent does not hold it. What an agent sends of fields unknown
+// here goes no further. A part that cannot be ordered is a start failure of its node.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "controller/links/hello.h"
 #include "controller/links/logs_collected.h"
 #include "controller/links/order_book.h"
 #include "controller/links/session.h"
@@ -29,8 +31,6 @@
 #include "muster/v1/agent_service.grpc.pb.h"
 
 namespace muster::controller {
-
-inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
 
 class Hub final : public v1::AgentService::CallbackService, public Listener, public SessionOwner {
  public:
@@ -74,7 +74,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::vector<core::Assignment> told;
     bool welcomed = false;
     std::string life;
-    std::string contender;     // the latest other life that asked for the name
+    std::string contender;  // the latest other life that asked for the name
     BootTime contended_since{};
   };
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
@@ -104,12 +104,5 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   JournalIndex loaded_;                   // as epoch_
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served
 };
-
-// What is durable here says of this Hello (peers are looked at elsewhere). Pure.
-struct Judged {
-  grpc::Status status;  // OK, or why it is refused
-  std::string behind;   // not empty: the journal is older than it must be, and how this Hello shows it
-};
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed);
 
 }  // namespace muster::controller

@@ -116,6 +116,8 @@ Result<void> SeriesFile::add(const std::vector<SeriesPoint>& points) {
   if (writer_->size() <= thin_at_) return {};
   auto thinned = thin();
   thin_at_ = thinned ? most_ : writer_->size() + most_ / 4;
+  if (!thinned)
+    return fail(std::move(thinned.error()).in(fmt::format("thinning '{}', which has its new points and grows longer than it should", path_.string())));
   return thinned;
 }
 

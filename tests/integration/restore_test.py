@@ -1,14 +1,19 @@
 #!/usr/bin/python3
-"""The controller's state directory put back, whole, from an older copy: found out by agents, refused, and gone on from with --accept-loss.
+"""State directories put back from an older copy, or copied.
 
-Nothing is missing to be seen: database and head file agree. Since the copy one job went on, one was cancelled, and one that the copy has as
+The controller's, whole: found out by agents, refused, and gone on from with --accept-loss. Nothing is missing to be seen: database and head file agree. Since the copy one job went on, one was cancelled, and one that the copy has as
 queued was started. None of their ranks may notice, and no attempt may run beside another of its job.
+
+An agent's, from before a job: what the job had started there is swept, not started a second time beside it, and the job goes on with a new attempt.
 
 Run:  /usr/bin/python3 tests/integration/restore_test.py [-v]
 """
 
+import glob
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import unittest
 
@@ -77,6 +82,61 @@ class Restore(unittest.TestCase):
                 self.assertEqual(len(pids), 2, "the run that the copy does not know, and the one that followed it")
                 self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))  # one behind the other
                 self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+
+    def backup(self, cluster):
+        """Of n0's state directory, before any job."""
+        copy = os.path.join(cluster.dir, "copy")
+        cluster.kill("n0")
+        shutil.copytree(cluster.agent_dir("n0"), copy, ignore=shutil.ignore_patterns("bell"))
+        cluster.start("n0")
+        return copy
+
+    def swept_and_gone_on(self, cluster, trace, job):
+        cluster.wait(job)
+        self.assertEqual(cluster.show(job)["attempt"], 2, cluster.story(job))
+        causes = [event["text"] for event in cluster.events(job) if event["type"] == "attempt-broke"]
+        self.assertEqual(len(causes), 1, causes)
+        self.assertIn("node 'n0' came back without the run directory of attempt 1", causes[0])
+        self.assertEqual(trace.ranks(), [0, 1])
+        for rank in (0, 1):
+            entries = trace.read(rank)
+            pids = list(dict.fromkeys(entry.pid for entry in entries))
+            self.assertEqual(len(pids), 2, "once an attempt")
+            self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))  # one behind the other
+            self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+
+    def test_older_agent(self):
+        with Cluster(nodes=2, devices=1) as cluster:
+            copy, trace = self.backup(cluster), Trace(cluster, "trace")
+            job = cluster.submit(cluster.stub("job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path))
+            trace.wait(job, 3)
+            cluster.kill("n0")
+            os.rename(cluster.agent_dir("n0"), os.path.join(cluster.dir, "newest"))
+            os.rename(copy, cluster.agent_dir("n0"))
+            cluster.start("n0")
+            self.swept_and_gone_on(cluster, trace, job)
+            # Swept by its cookie: the name of its control group was in the directory that is gone. It can be removed, so it is empty.
+            for group in glob.glob(f"/sys/fs/cgroup/muster-n0-*/{job}.1") + glob.glob(f"/sys/fs/cgroup/unified/muster-n0-*/{job}.1"):
+                os.rmdir(group)
+
+    def test_copied_agent_comes_first(self):
+        """The controller is killed, and the agent on the copy is there before the one that runs the job."""
+        with Cluster(nodes=2, devices=1) as cluster:
+            copy, trace = self.backup(cluster), Trace(cluster, "trace")
+            job = cluster.submit(cluster.stub("job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path))
+            trace.wait(job, 3)
+            cluster.daemons["n0"].send_signal(signal.SIGSTOP)
+            cluster.kill("controller")
+            cluster.start("controller")
+            with open(f"{cluster.dir}/log/copy.log", "ab") as log:
+                argv = [copy if word == cluster.agent_dir("n0") else word for word in cluster._argv("n0")]
+                second = subprocess.Popen(argv, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            try:
+                self.swept_and_gone_on(cluster, trace, job)
+            finally:
+                cluster.daemons["n0"].send_signal(signal.SIGCONT)
+                second.terminate()
+                second.wait(DEADLINE)
 
     @staticmethod
     def ranks(cluster, job):

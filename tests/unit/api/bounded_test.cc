@@ -8,6 +8,7 @@
 #include "controller/api/convert.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_page.h"
+#include "muster/v1/node_service.pb.h"
 
 namespace muster::controller {
 namespace {
@@ -175,11 +176,71 @@ TEST(Bounded, ABriefNodeKeepsWhatAListShows) {
   reading.set_health(v1::DEVICE_HEALTH_BAD);
   reading.set_health_text(std::string(1 << 20, 'x'));
   for (int i = 0; i < 1'000; ++i) reading.add_occupants()->set_pid(7);
-  make_brief(node);
-  EXPECT_LT(node.ByteSizeLong(), 200u);
+  EXPECT_LT(shrink(node, NodeDetail::Brief), 200u);
   EXPECT_EQ(node.inventory().devices(0).type(), "ascend910b");
   EXPECT_EQ(node.readings(0).health(), v1::DEVICE_HEALTH_BAD);
   EXPECT_EQ(node.readings(0).occupants_size(), 1);
+  v1::Node least = node;
+  EXPECT_LT(shrink(node, NodeDetail::WithoutReadings), 100u);
+  EXPECT_EQ(node.inventory().devices(0).type(), "ascend910b");
+  EXPECT_LT(shrink(least, NodeDetail::Least), 50u);
+  EXPECT_EQ(least.name(), "n1");
+}
+
+TEST(Bounded, TwoThousandNodesOf16DevicesAreListedWithTheirReadings) {
+  v1::Node node;
+  node.set_name("rack-17-node-03.cluster");
+  node.set_instance(std::string(32, 'i'));
+  node.set_boot_id(std::string(36, 'b'));
+  node.set_version("1.2.3");
+  node.mutable_last_heard()->set_seconds(1'800'000'000);
+  node.mutable_last_heard()->set_nanos(999'999'999);
+  node.mutable_inventory()->set_address("192.168.100.100");
+  node.mutable_inventory()->set_hostname("rack-17-node-03");
+  node.mutable_inventory()->set_memory_bytes(std::uint64_t{2} << 40);
+  for (std::uint32_t id = 0; id < 16; ++id) {
+    v1::Device& device = *node.mutable_inventory()->add_devices();
+    device.set_id(id);
+    device.set_type("ascend910_93");
+    device.set_model(std::string(200, 'm'));
+    v1::DeviceReading& reading = *node.add_readings();
+    reading.set_id(id);
+    reading.set_health(v1::DEVICE_HEALTH_OK);
+    reading.set_memory_used_mib(65'000);
+    reading.add_occupants()->set_pid(4'000'000);
+    v1::DeviceUse& use = *node.add_uses();
+    use.set_device(id);
+    use.set_job_id(std::string(13, 'j'));
+    use.set_job_name("llama-70b-pretraining");
+    use.set_attempt(3);
+  }
+  v1::ListNodesResponse answer;
+  for (int i = 0; i < 2'000; ++i) {
+    *answer.add_nodes() = node;
+    shrink(*answer.mutable_nodes(i), NodeDetail::Brief);
+  }
+  EXPECT_LT(answer.ByteSizeLong(), 3u << 20);
+}
+
+// What an agent says that it holds is its own word, and may be a million.
+TEST(Bounded, AttemptsOfANodeThatNobodyKnowsAreSomeOfThem) {
+  core::NodeRecord node{.name = NodeName("n1")};
+  core::Presence presence;
+  for (std::uint32_t attempt = 1; attempt <= 10'000; ++attempt)
+    presence.nodes[node.name].unknown_runs.insert({JobId(std::string(500, 'j')), AttemptNo(attempt)});
+  const v1::Node shown = to_v1(node, core::Ledger(), presence, BootTime(), std::chrono::seconds(3));
+  EXPECT_EQ(shown.unknown_attempts_size(), 256);
+  EXPECT_LT(shown.ByteSizeLong(), 32u << 10);
+}
+
+// Behind an accepted loss of the journal's end the next attempt is number 1,293,161.
+TEST(Bounded, RestartsAreCountedAndNotReadFromANumber) {
+  core::JobRecord job = large_job(2);
+  job.attempts.back().number = AttemptNo(1'293'161);
+  EXPECT_EQ(to_v1(job, core::Presence(), "/c", Detail::List).restarts(), 1u);
+  EXPECT_EQ(to_v1(job, core::Presence(), "/c", Detail::List).attempt(), 1'293'161u);
+  job.attempts.clear();
+  EXPECT_EQ(to_v1(job, core::Presence(), "/c", Detail::List).restarts(), 0u);
 }
 
 TEST(Bounded, ReasonsAreALineOfText) {

@@ -167,6 +167,14 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
   hello = HandAgent::hello("n1", "i1");
   hello.set_cluster_id("cluster");
   hello.set_acked_index(1'000'000);
+  EXPECT_EQ(refused(hello).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_FALSE(behind_) << "nobody knows it";
+  {
+    HandAgent agent(channel_);
+    agent.say(HandAgent::hello("n1", "i1"));
+    v1::ConnectResponse response;
+    ASSERT_TRUE(agent.until(is_welcome, response));
+  }
   const grpc::Status behind = refused(hello);
   EXPECT_EQ(behind.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_NE(behind.error_message().find("--accept-loss"), std::string::npos);
@@ -204,8 +212,13 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   v1::ConnectResponse response;
   agent.say(HandAgent::hello("n1", "i1"));
   ASSERT_TRUE(agent.until(is_welcome, response));
-  HandAgent telling(channel_);
   v1::Hello hello = HandAgent::hello("n2", "i2");
+  {
+    HandAgent known(channel_);
+    known.say(hello);
+    ASSERT_TRUE(known.until(is_welcome, response));
+  }
+  HandAgent telling(channel_);
   hello.set_cluster_id("cluster");
   hello.set_acked_index(1'000'000);
   telling.say(hello);

@@ -67,10 +67,10 @@ TEST_F(Bounds, TheCurveOfALongTrainingIsThinned) {
 TEST_F(Bounds, ManyNodesAreListedBriefly) {
   const std::shared_ptr<grpc::Channel> plain = grpc::CreateCustomChannel(server_->bound()[0], grpc::InsecureChannelCredentials(), grpc::ChannelArguments());
   std::vector<std::unique_ptr<HandAgent>> agents;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 16; ++i) {
     agents.push_back(std::make_unique<HandAgent>(channel_));
     v1::Hello hello = HandAgent::hello("n" + std::to_string(i), "i" + std::to_string(i));
-    for (int k = 0; k < 1'000; ++k) hello.mutable_inventory()->add_findings(std::string(1'000, 'f'));
+    for (int k = 0; k < 230; ++k) hello.mutable_inventory()->add_findings(std::string(1'000, 'f'));
     agents.back()->say(hello);
     v1::ConnectResponse welcome;
     ASSERT_TRUE(agents.back()->until([](const v1::ConnectResponse& one) { return one.has_welcome(); }, welcome)) << agents.back()->status().error_message();
@@ -79,7 +79,7 @@ TEST_F(Bounds, ManyNodesAreListedBriefly) {
   v1::ListNodesResponse response;
   const grpc::Status status = stub->ListNodes(context().get(), v1::ListNodesRequest(), &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  ASSERT_EQ(response.nodes_size(), 5);
+  ASSERT_EQ(response.nodes_size(), 16);
   for (const v1::Node& node : response.nodes()) {
     EXPECT_EQ(node.inventory().devices_size(), 2);
     EXPECT_TRUE(node.inventory().findings().empty());

@@ -209,12 +209,13 @@ TEST(LostEnd, ARunThatIsHeldGoesOn) {
   EXPECT_THAT(desired(world.ledger, NodeName("n0")), ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run}));
 }
 
-// Without a loss an agent that does not mention its run is not believed: nothing but a wiped directory or another boot takes it away.
+// Without a loss an agent that does not mention its run is not believed that nothing is left of it: it is to look for what it had started.
 TEST(LostEnd, WithoutALossNothingIsForgotten) {
   Lossy world;
   world.restart(0);
   world.node("n0", 2);
-  EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
+  EXPECT_FALSE(world.job("j1").current()->part(NodeName("n0"))->swept);
 }
 
 TEST(LostEnd, AnAttemptThatWasBeingStartedIsBroken) {

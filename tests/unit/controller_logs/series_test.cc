@@ -66,6 +66,21 @@ TEST_F(SeriesTest, the_file_is_thinned_and_keeps_its_ends) {
   EXPECT_EQ(read().size(), points.size()) << "each attempt's last step is still known";
 }
 
+// "Series points were lost" was said of points that were there: only the thinning had failed.
+TEST_F(SeriesTest, points_stay_where_thinning_fails) {
+  SeriesFile file = SeriesFile::open(path_, 4 << 10).value();
+  std::filesystem::create_directories(made() / "in its way");
+  Result<void> added;
+  std::int64_t step = 0;
+  while (added && step < 20'000) {
+    ++step;
+    added = file.add(steps(1, step, step));
+  }
+  ASSERT_FALSE(added);
+  EXPECT_NE(added.error().message.find("which has its new points and grows longer than it should"), std::string::npos) << added.error().message;
+  EXPECT_EQ(read().back().step, step);
+}
+
 // One of an earlier release may have any length: once is enough.
 TEST_F(SeriesTest, a_file_that_is_far_too_long_is_thinned_at_once) {
   {

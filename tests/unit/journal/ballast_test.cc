@@ -47,6 +47,30 @@ std::uintmax_t fill(const std::filesystem::path& file) {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
+// The mark was a new file, for which there was no room: the next start went on from a copy that was known to be one.
+TEST(Ballast, AFullDiskTakesTheMark) {
+  for (const std::uint64_t ballast : {4 * kMiB, std::uint64_t{0}}) {
+    TempDir dir;
+    SmallDisk disk(dir.path() / "disk", "16m");
+    if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+    const auto at = dir.path() / "disk" / "journal";
+    SqliteOptions options = options_for(at);
+    options.ballast_bytes = ballast;
+    options.low_space_bytes = 2 * kMiB;
+    Opened opened = open_journal(options);
+    ASSERT_FALSE(opened.error) << opened.error->message;
+    append(*opened.journal, {started(1)});
+    fill(dir.path() / "disk" / "other");
+    const auto marked = opened.journal->mark_behind("node 'n1' was told up to row 9");
+    ASSERT_TRUE(marked) << marked.error().message;
+    EXPECT_EQ(std::filesystem::exists(at / "head.before-mark"), ballast != 0) << "written over, nothing of the head is left";
+    opened.journal.reset();
+    opened = open_journal(options);
+    ASSERT_TRUE(opened.error);
+    EXPECT_THAT(opened.error->message, testing::HasSubstr("node 'n1' was told up to row 9"));
+  }
+}
+
 TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   TempDir dir;
   SmallDisk disk(dir.path() / "disk", "16m");

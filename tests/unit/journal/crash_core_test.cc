@@ -114,7 +114,7 @@ class Life {
                       core::Connected{.node = registered->node,
                                       .connection = ConnectionId(++connections_),
                                       .instance = registered->instance,
-                                      .held = {},
+                                      .held = all_of(registered->node),
                                       .boot_id = registered->boot_id},
                       now_);
       }
@@ -158,6 +158,18 @@ class Life {
   }
 
  private:
+  // Agents lose nothing.
+  [[nodiscard]] std::vector<v1::HeldAttempt> all_of(const NodeName& on) const {
+    std::vector<v1::HeldAttempt> held;
+    const auto parts = ledger_.node_parts.find(on);
+    if (parts == ledger_.node_parts.end()) return held;
+    for (const auto& [job, attempt] : parts->second.open) {
+      v1::HeldAttempt& one = held.emplace_back();
+      one.set_job_id(job.str());
+      one.set_attempt(attempt.value);
+    }
+    return held;
+  }
   void put(const Input& input) {
     core::Decision decision = core::decide(ledger_, presence_, input, now_, limits_);
     for (core::EventBody& body : decision.events) take(std::move(body));

@@ -414,12 +414,14 @@ TEST(WholeCopy, ANewJournalHasNothingToLose) {
 // Its own rows would soon cover what gave it away: so the mark is durable, and every start refuses.
 TEST(WholeCopy, OnceKnownItIsRefused) {
   const std::string why = "node 'n1' was told up to row 9";
-  for (const std::string_view way_out : {"accepted", "put back"}) {
+  for (const std::string_view way_out : {"accepted", "put back", "a false alarm"}) {
     TempDir dir;
     Opened opened = open_journal(dir.path() / "journal");
     append(*opened.journal, {started(1), submitted("j1", "one")});
     copy_dir(dir.path() / "journal", dir.path() / "newest");
+    const std::string head = read_all(dir.path() / "journal" / "head");
     ASSERT_TRUE(opened.journal->mark_behind(why + std::string(5'000, '.')));
+    EXPECT_EQ(read_all(dir.path() / "journal" / "head.before-mark"), head);
     EXPECT_THROW(append(*opened.journal, {ended("j1")}), std::runtime_error);
     opened.journal.reset();
     for (int start = 0; start < 2; ++start) {
@@ -433,10 +435,11 @@ TEST(WholeCopy, OnceKnownItIsRefused) {
       std::filesystem::copy(dir.path() / "newest", dir.path() / "journal",
                             std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
     }
+    if (way_out == "a false alarm") std::filesystem::rename(dir.path() / "journal" / "head.before-mark", dir.path() / "journal" / "head");
     opened = open_journal(dir.path() / "journal", way_out == "accepted");
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows.size(), 2u);
-    if (way_out == "put back") {
+    if (way_out != "accepted") {
       EXPECT_EQ(opened.journal->lost(), 0u);
     } else {
       EXPECT_FALSE(opened.journal->lost());

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "controller/core/lost_end.h"
 #include "controller/links/hub.h"
 
 namespace muster::controller {
@@ -9,6 +10,7 @@ core::Ledger ledger() {
   core::Ledger made;
   made.cluster = ClusterId("c");
   made.epoch = Epoch(3);
+  made.nodes[NodeName("n1")] = {.name = NodeName("n1"), .instance = InstanceId("i")};
   return made;
 }
 v1::Hello hello() {
@@ -65,6 +67,68 @@ TEST(Hello, WhoWasToldMoreThanTheJournalHasGivesItAway) {
     EXPECT_EQ(stranger.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << "a code of its own: the agent must know this refusal from the others";
     EXPECT_EQ(stranger.behind, "");
   }
+}
+
+// One Hello of whoever has the token ended the controller, for every start to come.
+TEST(Hello, WhoIsNotKnownHereEndsNothing) {
+  v1::Hello says = hello();
+  says.set_cluster_id("c");
+  says.set_highest_epoch(4);
+  ASSERT_NE(judged(says).behind, "");
+  for (const std::string_view stranger : {"name", "instance"}) {
+    v1::Hello other = says;
+    if (stranger == "name") other.set_node("n2");
+    if (stranger == "instance") other.set_instance("j");
+    const Judged found = judged(other);
+    EXPECT_EQ(found.behind, "") << stranger;
+    EXPECT_EQ(found.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    for (const char* text : {"knows no such agent", "--accept-loss", "a new, empty state directory"})
+      EXPECT_NE(found.status.error_message().find(text), std::string::npos) << found.status.error_message();
+  }
+}
+
+// No accepted loss goes so far: the agent would end every start.
+TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
+  const auto says = [](std::uint64_t epoch, std::uint64_t acked) {
+    v1::Hello one = hello();
+    one.set_cluster_id("c");
+    one.set_highest_epoch(epoch);
+    one.set_acked_index(acked);
+    return judged(one);
+  };
+  for (const std::uint64_t far : {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + core::kToldBeyondMost + 1'000}) {
+    for (const Judged& found : {says(far, 0), says(2, far)}) {
+      EXPECT_EQ(found.behind, "") << far;
+      EXPECT_EQ(found.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+      EXPECT_NE(found.status.error_message().find("which no controller of this cluster"), std::string::npos) << found.status.error_message();
+    }
+  }
+  EXPECT_NE(says(3 + core::kToldBeyondMost, 0).behind, "");
+}
+
+// It is kept for good, and every answer that shows the node has it.
+TEST(Hello, AnInventoryHasBounds) {
+  const auto refused = [](auto change) {
+    v1::Hello one = hello();
+    change(one);
+    const grpc::Status status = judged(one).status;
+    EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  const auto devices = [](int count) {
+    return [count](v1::Hello& one) {
+      for (int i = 0; i < count; ++i) one.mutable_inventory()->add_devices()->set_id(static_cast<std::uint32_t>(i));
+    };
+  };
+  EXPECT_EQ(refused(devices(1'024)), "");
+  EXPECT_EQ(refused(devices(1'025)), "connecting node 'n1': its inventory has 1025 devices, at most 1024 are taken");
+  EXPECT_NE(refused([](v1::Hello& one) { one.mutable_inventory()->set_hostname(std::string(300'000, 'h')); }).find("bytes, at most 262144 are taken"),
+            std::string::npos);
+  EXPECT_NE(refused([](v1::Hello& one) {
+              for (int i = 0; i < 257; ++i) (*one.mutable_inventory()->mutable_labels())[std::to_string(i)] = "";
+            }).find("257 labels"),
+            std::string::npos);
+  EXPECT_NE(refused([](v1::Hello& one) { one.set_boot_id(std::string(257, 'b')); }).find("of 257 bytes, at most 256"), std::string::npos);
 }
 
 TEST(Hello, ALowerEpochThanAnAgentWithoutAClusterHasSeenIsRefused) {

@@ -49,6 +49,8 @@ TEST_F(HubTest, WhatANewerAgentSaysGoesNoFurther) {
   ASSERT_NO_THROW(restart());
   HandAgent again(address_);
   const JournalIndex before = controller_->shell->durable();
+  hello.add_held()->set_job_id("one");
+  hello.mutable_held(0)->set_attempt(1);
   ASSERT_TRUE(again.connect(hello));
   EXPECT_EQ(controller_->shell->durable(), before) << "nothing of the node has changed, and nothing is registered anew";
 }
@@ -131,6 +133,94 @@ TEST_F(HubTest, WhatItsHelloHoldsIsNotOrderedAgain) {
   EXPECT_EQ(two->orders(0).job_id(), "two");
   EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), "");
   EXPECT_TRUE(again.order("one", v1::Order::kStop)) << "it is stopped all the same";
+}
+
+// The agent's state directory was put back from before the job, or a copy's agent came first after a restart: attempt 1 was started a second time, beside its
+// living ranks.
+TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
+  for (const bool restarted : {false, true}) {
+    SCOPED_TRACE(restarted ? "the controller was started again" : "on another stream");
+    const std::string job = restarted ? "two" : "one";
+    {
+      HandAgent agent(address_);
+      ASSERT_TRUE(agent.connect(HandAgent::hello(2)));
+      submit(command(job, 1));
+      ASSERT_TRUE(agent.order(job, v1::Order::kRun));
+      v1::Fact fact;
+      fact.set_job_id(job);
+      fact.set_attempt(1);
+      fact.mutable_started()->add_pids(42);
+      agent.say(fact);
+      ASSERT_TRUE(agent.acknowledged());
+    }
+    if (restarted) restart();
+    HandAgent again(address_);
+    ASSERT_TRUE(again.connect(HandAgent::hello(2)));
+    const auto first = again.orders();
+    ASSERT_TRUE(first);
+    for (const v1::Order& order : first->orders()) EXPECT_FALSE(order.has_run()) << order.DebugString();
+    EXPECT_THAT(first->orders(), Contains(testing::AllOf(testing::Property(&v1::Order::job_id, job), testing::Property(&v1::Order::has_stop, true))));
+    const auto [cause, used] = seen([&](const View& view) {
+      return std::pair(view.ledger.jobs.at(JobId(job)).attempts.at(0).broke_cause, view.ledger.device_holders.at(NodeName("n1")).size());
+    });
+    EXPECT_EQ(cause, "node 'n1' came back without the run directory of attempt 1: its agent's state directory is another or an older one");
+    EXPECT_EQ(used, 1u) << "what was started may run until the node says that it is swept";
+    v1::Fact fact;
+    fact.set_job_id(job);
+    fact.set_attempt(1);
+    fact.mutable_swept()->set_reason("never started");
+    again.say(fact);
+    const auto next = again.order(job, v1::Order::kRun);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->attempt(), 2u);
+    const auto verdict = seen([&](const View& view) { return *view.ledger.jobs.at(JobId(job)).attempts.at(0).verdict; });
+    EXPECT_EQ(verdict.cls, core::FailureClass::Node);
+    EXPECT_EQ(verdict.reason, cause);
+    EXPECT_EQ(decided(core::CancelJob{.job = JobId(job), .reason = ""}), "");
+    fact.set_attempt(2);
+    again.say(fact);
+    ASSERT_TRUE(again.acknowledged());
+  }
+}
+
+// One Hello of anybody with the token, and nobody was welcomed any more.
+TEST_F(HubTest, AStrangerWhoWasToldMoreIsRefusedAlone) {
+  v1::Hello stranger = HandAgent::hello(1, "stranger");
+  stranger.set_cluster_id("cluster");
+  stranger.set_highest_epoch(std::uint64_t{1} << 63);
+  for (const std::uint64_t epoch : {std::uint64_t{1} << 63, std::uint64_t{9}}) {
+    stranger.set_highest_epoch(epoch);
+    HandAgent agent(address_);
+    EXPECT_FALSE(agent.connect(stranger));
+    EXPECT_EQ(agent.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  }
+  HandAgent agent(address_);
+  EXPECT_TRUE(agent.connect(HandAgent::hello(1)));
+}
+
+// Every rank had ended well, and only the sweep was missing: nothing is started again to come to it.
+TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
+  v1::Fact fact;
+  fact.set_job_id("one");
+  fact.set_attempt(1);
+  {
+    HandAgent agent(address_);
+    ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
+    submit(command("one", 1));
+    ASSERT_TRUE(agent.order("one", v1::Order::kRun));
+    fact.mutable_started()->add_pids(42);
+    agent.say(fact);
+    fact.mutable_exited()->set_code(0);
+    agent.say(fact);
+    ASSERT_TRUE(agent.acknowledged());
+  }
+  HandAgent again(address_);
+  ASSERT_TRUE(again.connect(HandAgent::hello(1)));
+  EXPECT_TRUE(again.order("one", v1::Order::kStop));
+  fact.mutable_swept()->set_reason("never started");
+  again.say(fact);
+  ASSERT_TRUE(again.acknowledged());
+  EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).phase; }), core::JobPhase::Succeeded);
 }
 
 // What cannot be launched was a line in the controller's log and, a minute later, "did not start its part within 1m".

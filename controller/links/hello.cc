@@ -1,0 +1,101 @@
+#include "controller/links/hello.h"
+
+#include <fmt/format.h>
+
+#include "controller/core/lost_end.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr std::size_t kHelloWordMost = 256;
+
+bool sound_name(const std::string& name) {
+  if (name.empty() || name.size() > 63) return false;
+  for (const char c : name) {
+    const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!alphanumeric && c != '.' && c != '_' && c != '-') return false;
+  }
+  return name.front() != '.' && name.front() != '_' && name.front() != '-';
+}
+
+// A Hello is kept for good, and shown whole. Empty: it is not too much.
+std::string too_much(const v1::Inventory& inventory) {
+  struct Bound {
+    std::string_view what;
+    std::size_t there, most;
+  };
+  const auto count = [](const auto& list) { return static_cast<std::size_t>(list.size()); };
+  const Bound bounds[] = {{"devices", count(inventory.devices()), 1'024},
+                          {"labels", count(inventory.labels()), 256},
+                          {"findings", count(inventory.findings()), 1'024},
+                          {"features", count(inventory.features()), 256},
+                          {"network interfaces", count(inventory.interfaces()), 1'024},
+                          {"bytes", inventory.ByteSizeLong(), 256 << 10}};
+  for (const Bound& bound : bounds) {
+    if (bound.there > bound.most) return fmt::format("its inventory has {} {}, at most {} are taken", bound.there, bound.what, bound.most);
+  }
+  return {};
+}
+
+}  // namespace
+
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed) {
+  const std::string who = "connecting node '" + hello.node().substr(0, 64) + "'";
+  const auto refuse = [](grpc::StatusCode code, std::string text) { return Judged{.status = {code, std::move(text)}, .behind = {}}; };
+  if (!sound_name(hello.node())) {
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a letter or digit");
+  }
+  if (hello.instance().empty() || hello.boot_id().empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
+  for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(), &hello.life(), &hello.cluster_id()}) {
+    if (word->size() > kHelloWordMost)
+      return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+                    fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who, word->size(), kHelloWordMost));
+  }
+  if (const std::string much = too_much(hello.inventory()); !much.empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": " + much);
+  if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one", who,
+                                                                     hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
+  }
+  if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
+    // A code that no other refusal has: what the agent keeps of its own cluster, it may not give up here.
+    return refuse(grpc::StatusCode::PERMISSION_DENIED, who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" + ledger.cluster.str() +
+                                                           "'; give the agent another state directory to move it here");
+  }
+  if (hello.cluster_id().empty() && hello.highest_epoch() > ledger.epoch.value) {
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+                  fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old controller, or an old copy of its journal", who,
+                              hello.highest_epoch(), ledger.epoch.value));
+  }
+  const core::Told told{.epoch = Epoch(hello.highest_epoch()), .acked = JournalIndex(hello.acked_index()), .welcomed = welcomed};
+  const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
+  if (!hello.cluster_id().empty() && core::told_beyond(told, reach)) {
+    const std::string says = fmt::format("it says that it was told up to journal row {} and controller epoch {}", hello.acked_index(), hello.highest_epoch());
+    if (!core::told_believably(told, reach)) {
+      return refuse(
+          grpc::StatusCode::FAILED_PRECONDITION,
+          fmt::format("{}: {}, which no controller of this cluster, now at row {} and epoch {}, can have reached; its state directory is damaged: give "
+                      "the agent a new, empty one",
+                      who, says, last.value, ledger.epoch.value));
+    }
+    // One word of a stranger, and every start would be refused.
+    const auto known = ledger.nodes.find(NodeName(hello.node()));
+    if (known == ledger.nodes.end() || known->second.instance != InstanceId(hello.instance())) {
+      return refuse(
+          grpc::StatusCode::FAILED_PRECONDITION,
+          fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and knows no such agent (instance '{}'), whose word alone does "
+                      "not stop a cluster; if the controller's directory is an older copy, put back the newest one, or restart the controller once with "
+                      "--accept-loss; if not, give the agent a new, empty state directory",
+                      who, says, loaded.value, ledger.epoch.value, hello.instance()));
+    }
+    std::string behind = fmt::format(
+        "the controller's journal is older than what node '{}' was told: that was up to journal row {} and controller epoch {}, but this journal had no row "
+        "behind {} when its epoch {} began; its directory is an older copy, or another controller went on from it",
+        hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
+    return {
+        .status = {grpc::StatusCode::FAILED_PRECONDITION, who + ": " + behind + "; put back the newest one, or restart the controller once with --accept-loss"},
+        .behind = std::move(behind)};
+  }
+  return {};
+}
+
+}  // namespace muster::controller

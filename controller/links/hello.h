@@ -1,0 +1,23 @@
+// Whether an agent's Hello is one to be taken: its names and its size, its protocol, its cluster, and what it was told. Pure.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+#include <string>
+
+#include "controller/core/ledger.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::controller {
+
+inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
+
+// What is durable here says of this Hello (peers are looked at elsewhere). Pure.
+struct Judged {
+  grpc::Status status;  // OK, or why it is refused
+  std::string behind;   // not empty: the journal is older than it must be, and how this Hello shows it
+};
+Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed);
+
+}  // namespace muster::controller
