@@ -103,6 +103,12 @@ Verdict of_start_failure(const NodeStartFailed& failure) {
           .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
 }
 
+// Another one is another state directory, which the cause says.
+bool same_instance(const Ledger& ledger, const NodePart& part) {
+  const auto node = ledger.nodes.find(part.placed.node);
+  return node != ledger.nodes.end() && node->second.instance == part.placed.instance;
+}
+
 std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now,
                                const Limits& limits) {
   const auto verdict = [](const NodeName& node, std::string what, std::string_view signature) {
@@ -117,7 +123,8 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
       if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
       if (part.swept_reason == "forgotten" && unfinished)
         return verdict(node, "has forgotten the run, which had ended when the journal's end was lost", "forgotten");
-      if (part.swept_reason == "never started" && part.started && unfinished) return verdict(node, came_back_without(attempt.number), "without run directory");
+      if (part.swept_reason == "never started" && part.started && unfinished && same_instance(ledger, part))
+        return verdict(node, came_back_without(attempt.number), "without run directory");
       if (part.swept_reason == "orphaned") {
         return verdict(node, fmt::format("had no contact with the controller for longer than the orphan grace of {}", age_text(orphan_grace(job.spec))),
                        "orphaned");

@@ -229,7 +229,7 @@ class Cgroups(unittest.TestCase):
             self.assertEqual(self.bases(), [], "an idle agent has none")
             jobs = self.waiting(one, first), self.waiting(two, second)
             self.assertEqual(len(self.bases()), 2)
-            self.assertEqual([len(glob.glob(f"{base}/*.1")) for base in self.bases()], [1, 1])
+            self.assertEqual([len(glob.glob(f"{base}/*/")) for base in self.bases()], [1, 1])
             one.muster("cancel", jobs[0], code=0)
             one.muster("wait", jobs[0], "--timeout", "60s", code=3)
             self.assertEqual(len(self.bases()), 1)
