@@ -9,6 +9,7 @@ Nothing here sleeps: it waits for processes (pidfd), for lines (muster events -f
 """
 
 import os
+import random
 import re
 import select
 import shutil
@@ -150,6 +151,9 @@ class Private:
 
     def controller(self, *args, state=None, listen=None, wait=True):
         state = state or self.path("controller")
+        if "--port-range" not in args:  # of its own: other tests run clusters on this host, and a port that one has taken costs the other a start
+            first = 20000 + 50 * random.SystemRandom().randrange(180)
+            args = ("--port-range", f"{first}-{first + 49}", *args)
         command = [os.path.join(BIN, "muster-controller"), "--state-dir", state, "--endpoint-file", self.endpoint, "--listen", listen or "unix:" + self.path("s"), *args]
         if os.path.exists(self.endpoint):
             os.unlink(self.endpoint)
