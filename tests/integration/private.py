@@ -152,8 +152,8 @@ class Private:
     def controller(self, *args, state=None, listen=None, wait=True):
         state = state or self.path("controller")
         if "--port-range" not in args:  # of its own: other tests run clusters on this host, and a port that one has taken costs the other a start
-            first = 20000 + 50 * random.SystemRandom().randrange(180)
-            args = ("--port-range", f"{first}-{first + 49}", *args)
+            first = 20000 + 200 * random.SystemRandom().randrange(49)  # HCCL takes blocks of 32
+            args = ("--port-range", f"{first}-{first + 199}", *args)
         command = [os.path.join(BIN, "muster-controller"), "--state-dir", state, "--endpoint-file", self.endpoint, "--listen", listen or "unix:" + self.path("s"), *args]
         if os.path.exists(self.endpoint):
             os.unlink(self.endpoint)
