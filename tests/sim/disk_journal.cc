@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "controller/core/lost_end.h"
 #include "controller/journal/codec.h"
 #include "controller/journal/live_rows.h"
 #include "controller/journal/row_table.h"
@@ -40,23 +39,9 @@ bool DiskJournal::lose_end(std::size_t most) {
   return rows_.size() < before;
 }
 
-// Starts that an accepted loss of unknown size came before.
-std::size_t DiskJournal::bridges() const {
-  std::size_t bridges = 0;
-  std::uint64_t before = 0;
-  for (const journal::Row& row : rows_) {
-    const auto* started = std::get_if<core::ControllerStarted>(&row.event.body);
-    if (started == nullptr) continue;
-    if (before != 0 && started->epoch.value - before > core::kLossRowsUnknown * core::kLossEpochs) ++bridges;
-    before = started->epoch.value;
-  }
-  return bridges;
-}
-
 bool DiskJournal::put_back_copy(std::size_t most) {
-  const std::size_t bridged = bridges();
   if (!lose_end(most)) return false;
-  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown || bridges() < bridged;
+  may_be_behind_ = may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
   last_ = rows_.back().index;
   end_lost_ = false;
   return true;

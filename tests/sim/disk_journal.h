@@ -22,7 +22,7 @@ class DiskJournal {
   // The same with the head file, so that nobody sees it: the index goes back as well. False: there is nothing that may go.
   bool put_back_copy(std::size_t most);
   void accept_unknown_loss();  // as --accept-loss where nothing is seen missing
-  // Put back from before an accepted loss of unknown size: the next one's indexes and epochs may not reach beyond what agents were told behind that one.
+  // Put back from before an accepted loss of unknown size: the next one's indexes may not reach beyond what agents were told behind that one.
   [[nodiscard]] bool may_be_behind() const { return may_be_behind_; }
   // Indexes that an accepted loss gave up since the last start that is left: they are never given out again. Nothing: unknown.
   [[nodiscard]] std::optional<std::uint64_t> lost() const;
@@ -34,7 +34,6 @@ class DiskJournal {
   [[nodiscard]] const std::vector<journal::Row>& in_flight() const { return in_flight_; }
 
  private:
-  [[nodiscard]] std::size_t bridges() const;
   [[nodiscard]] std::uint64_t rows_lost() const;
   std::vector<journal::Row> rows_, in_flight_;
   std::size_t last_batch_ = 0;
