@@ -27,6 +27,7 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       options_(std::move(options)),
       state_(std::make_shared<StateDir>(std::move(state))),
       identity_(state_->identity()),
+      stored_epoch_(identity_.highest_epoch),
       pulse_timer_(loop, "pulse"),
       gather_timer_(loop, "gather facts"),
       evidence_timer_(loop, "evidence bound"),

@@ -135,6 +135,9 @@ class Agent {
   bool on_refused(const Error& error, bool other_cluster);
   void pulse();
   void pulse_soon();
+  void see_epoch(Epoch epoch);
+  void epoch_stored(Epoch epoch);
+  void obey(v1::Orders orders);
   void store_identity(bool now);
 
   async::Loop& loop_;
@@ -143,6 +146,7 @@ class Agent {
   std::shared_ptr<StateDir> state_;  // disk_'s, after the first connection
   Identity identity_;                // the loop's copy, may be ahead of the disk
   bool identity_dirty_ = false;
+  Epoch stored_epoch_;  // on disk, or refused by it: the orders of a higher one wait
 
   std::unique_ptr<Host> host_;
   std::unique_ptr<Watch> watch_;
@@ -156,9 +160,9 @@ class Agent {
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
   std::vector<std::string> findings_said_;
   std::uint64_t looks_ = 0;
-  std::uint64_t look_acked_ = 0;          // whose readings the controller has; 0 with each connection
-  std::optional<BootTime> announced_at_;  // by this life
-  std::string kept_;                      // what is in the file, or is on its way there
+  std::uint64_t look_acked_ = 0;                                                                    // whose readings the controller has; 0 with each connection
+  std::optional<BootTime> announced_at_;                                                            // by this life
+  std::string kept_;                                                                                // what is in the file, or is on its way there
   std::shared_ptr<std::atomic<bool>> keeping_failed_ = std::make_shared<std::atomic<bool>>(false);  // disk_'s thread tells
 
   std::optional<InterfaceNews> interface_news_;
@@ -167,6 +171,7 @@ class Agent {
   bool network_waits_ = false;               // network_timer_ is armed
 
   std::optional<v1::Orders> orders_;
+  std::optional<v1::Orders> waiting_orders_;  // for their epoch to be stored
   Outbox outbox_;
   std::map<RunKey, WatchedRun> watched_;
   std::set<RunKey> dirty_;

@@ -101,9 +101,9 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     if (auto stored = state_->store(joined); !stored) return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
     identity_ = joined;
     host_->set_cluster(cluster);
-  } else if (epoch > identity_.highest_epoch) {
-    identity_.highest_epoch = epoch;
-    store_identity(true);
+    stored_epoch_ = epoch;
+  } else {
+    see_epoch(epoch);
   }
   welcomed_once_ = true;
   {
@@ -157,10 +157,29 @@ void Agent::on_orders(v1::Orders orders) {
     refused_orders_ = why;
     return;
   }
-  if (Epoch(orders.epoch()) > identity_.highest_epoch) {
-    identity_.highest_epoch = Epoch(orders.epoch());
-    store_identity(true);
+  see_epoch(Epoch(orders.epoch()));
+  if (stored_epoch_ < identity_.highest_epoch) {
+    waiting_orders_ = std::move(orders);
+  } else {
+    obey(std::move(orders));
   }
+}
+
+void Agent::see_epoch(Epoch epoch) {
+  if (epoch <= identity_.highest_epoch) return;
+  identity_.highest_epoch = epoch;
+  store_identity(true);
+}
+
+// A disk that takes nothing holds no order back for longer than it takes to say so: a stop must not wait for room.
+void Agent::epoch_stored(Epoch epoch) {
+  if (stopped_ || epoch <= stored_epoch_) return;
+  stored_epoch_ = epoch;
+  if (stored_epoch_ < identity_.highest_epoch) return;
+  if (auto orders = std::exchange(waiting_orders_, std::nullopt)) obey(std::move(*orders));
+}
+
+void Agent::obey(v1::Orders orders) {
   orders_ = std::move(orders);
   for (const RunKey& run : unsupported(*orders_)) {
     if (!unsupported_.insert(run).second) continue;
@@ -181,13 +200,15 @@ void Agent::on_fact_ack(const v1::FactAck& ack) {
   store_identity(false);
 }
 
-// Lazily: what is lost of it by a crash only makes the check against an old journal a second less sharp.
+// An epoch at once, and before its orders are obeyed. An acknowledged index lazily: what is lost of it by a crash only makes the check against an old
+// journal a second less sharp.
 void Agent::store_identity(bool now) {
   if (now) {
     identity_dirty_ = false;
     identity_timer_.cancel();
-    disk_.post("store identity", [state = state_, identity = identity_] {
+    disk_.post("store identity", [this, state = state_, identity = identity_] {
       if (auto stored = state->store(identity); !stored) log::warn(stored.error().message + "; trying again with the next change");
+      loop_.post("identity stored", [this, epoch = identity.highest_epoch] { epoch_stored(epoch); });
     });
     return;
   }

@@ -4,8 +4,11 @@
 #include <atomic>
 
 #include "agent/loop.h"
+#include "common/io/file.h"
+#include "common/io/frames.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
+#include "muster/rundir/v1/rundir.pb.h"
 #include "tests/unit/agent_host/support.h"
 #include "tests/unit/agent_link/fake_controller.h"
 
@@ -104,7 +107,8 @@ class AgentTest : public ::testing::Test {
                                   .node = kNode,
                                   .worker = worker_binary(),
                                   .devices = {0, 1, 2, 3},
-                                  .min_free_bytes = 1},
+                                  .min_free_bytes = 1,
+                                  .prepare = prepare_},
                          .version = "test",
                          .endpoint = [this]() -> Result<rpc::Endpoint> { return rpc::Endpoint{.address = address_}; },
                          .on_permanent = [this](const Error& error) { permanent_.set_value(error.message); },
@@ -155,6 +159,7 @@ class AgentTest : public ::testing::Test {
   std::unique_ptr<Agent> agent_;
   std::promise<std::string> permanent_;
   const Clock* clock_ = &system_clock();
+  std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
 };
 
 TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
@@ -412,11 +417,34 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   EXPECT_EQ(hello->hello().cluster_id(), kCluster.str());
 }
 
+// Else a kill in between let the next life obey a controller that had been replaced.
+TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
+  begin();
+  ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
+  leave();
+  std::promise<std::uint64_t> on_disk;
+  prepare_ = [&](StartRequest request) {
+    rundir::v1::Identity record;
+    const auto bytes = io::read_file(rundir::AgentLayout(dir_.path() / "state").identity(), 64 << 10);
+    if (const auto decoded = io::decode_frames(*bytes); decoded.payloads.size() == 1) record.ParseFromString(std::string(decoded.payloads[0]));
+    on_disk.set_value(record.highest_epoch());
+    return prepare_start(std::move(request));
+  };
+  wishes_.be(kCluster.str(), 7);
+  wishes_.want(run_order("exit 0"), kCluster.str(), 7);
+  begin();
+  auto found = on_disk.get_future();
+  ASSERT_EQ(found.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(found.get(), 7U);
+  EXPECT_TRUE(fact(v1::Fact::kSwept));
+}
+
 TEST_F(AgentTest, AnotherClustersAgentGivesUpWithTheSentence) {
   begin();
   ASSERT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_pulse(); }));
   leave();
-  const std::string text = "connecting node 'n1': it belongs to cluster '" + kCluster.str() + "', this is 'c-2'; give the agent another state directory to move it here";
+  const std::string text =
+      "connecting node 'n1': it belongs to cluster '" + kCluster.str() + "', this is 'c-2'; give the agent another state directory to move it here";
   wishes_.refuse({grpc::StatusCode::PERMISSION_DENIED, text});
   begin();
   auto permanent = permanent_.get_future();
