@@ -96,12 +96,17 @@ class OneCluster(Case):
         cls.cluster = Private()
         try:
             cls.cluster.controller()
-            path = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}  # ranks get it, and a sentence names it
-            cls.cluster.agent("n0", env=path)
-            cls.cluster.agent("n1", env=path)
+            cls.agents = {name: cls.start_agent(name) for name in ("n0", "n1")}
         except BaseException:
             cls.cluster.close()
             raise
+
+    @classmethod
+    def start_agent(cls, name):
+        """Ranks get its PATH, and a sentence names it."""
+        agent = cls.cluster.agent(name, env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+        agent.wait_for("attached to the controller")
+        return agent
 
     @classmethod
     def tearDownClass(cls):
@@ -233,8 +238,12 @@ class OneCluster(Case):
 
     def test_second_agent_on_a_copy_of_the_state_directory(self):
         """A cloned image or a restored backup: the two took turns on the name, and each started what was ordered."""
-        copy = self.cluster.path("copied-n0")
-        shutil.copytree(self.cluster.path("agent-n0"), copy, ignore=shutil.ignore_patterns("bell"))
+        state, copy = self.cluster.path("agent-n0"), self.cluster.path("copied-n0")
+        # Of a directory in which nobody removes anything meanwhile: neither an agent nor the worker of a test before.
+        private.wait_until(lambda: not os.listdir(os.path.join(state, "runs")), what="the run directories to be gone")
+        self.agents["n0"].stop()
+        shutil.copytree(state, copy, ignore=shutil.ignore_patterns("bell"))
+        self.agents["n0"] = self.start_agent("n0")
         second = self.cluster.agent("n0", state=copy, wait=False)
         second.wait_for("uses a copy of")
         complaint = [line for line in second.said().split("\n") if "uses a copy of" in line][0]

@@ -17,14 +17,14 @@ import errno
 import glob
 import json
 import os
-import random
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import time
+
+from ports import Ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BIN = os.path.abspath(os.environ.get("MUSTER_BIN") or os.path.join(HERE, "../../build/release/bin"))
@@ -236,9 +236,7 @@ class Cluster:
         self.endpoint = os.path.join(self.dir, "endpoint")
         for name in ("", "controller", "agents", "log", "work"):
             os.makedirs(os.path.join(self.dir, name), mode=0o700, exist_ok=True)
-        # Ports of its own, so that clusters side by side do not take each other's between the probe and the rank's bind.
-        first = 20000 + 50 * random.SystemRandom().randrange(180)
-        self._ports = f"{first}-{first + 49}"
+        self._ports = Ports()
         try:
             self.start("controller")
             for node in self.nodes:
@@ -257,7 +255,7 @@ class Cluster:
     def _argv(self, name):
         if name == "controller":
             return [binary("muster-controller"), "--state-dir", f"{self.dir}/controller", "--endpoint-file", self.endpoint, "--listen",
-                    f"unix:{self.dir}/controller.sock", "--port-range", self._ports, *self._controller_args]  # fmt: skip
+                    f"unix:{self.dir}/controller.sock", "--port-range", self._ports.range, *self._controller_args]  # fmt: skip
         return [binary("muster-agent"), "--controller", self.endpoint, "--name", name, "--state-dir", self.agent_dir(name), "--devices", str(self.devices),
                 "--address", "127.0.0.1", *self._agent_args]  # fmt: skip
 
@@ -420,14 +418,14 @@ class Cluster:
         if controller is not None and controller.poll() is None:
             for job in self.jobs:  # those that have ended answer that they have
                 self.run("cancel", job)
-                self.run("wait", job, "--timeout", "20s")
+                self.run("wait", job, "--timeout", f"{int(DEADLINE / 2)}s")
         for name in [*self.nodes, "controller"]:
             daemon = self.daemons.get(name)
             if daemon is None:
                 continue
             daemon.terminate()
             try:
-                daemon.wait(10)
+                daemon.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 left.append(f"{name} does not end by SIGTERM")
                 daemon.kill()
@@ -436,11 +434,12 @@ class Cluster:
             for process in self.processes():
                 left.append(f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_COOKIE']}")
                 kill_process(process)
-                wait_gone(process, 5.0)
+                wait_gone(process)
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
             left += ["socket " + line.split()[-1] for line in file if self.dir in line]
         for job in self.jobs:
             for base in ("", "unified/"):
                 left += ["control group " + path for path in glob.glob(f"/sys/fs/cgroup/{base}muster-*/*{job}*")]
+        self._ports.close()
         shutil.rmtree(self.dir, ignore_errors=True)
         return left

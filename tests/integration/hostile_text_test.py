@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What others wrote reaches a terminal as text and nothing else.  A controller that answers every call with texts full of what a terminal
 obeys (a window's title, cursor moves, C1, right-to-left) stands in for submitters, nodes and ranks that have them; each verb is asked.
+Ranks' lines are the exception that `muster logs` has: a pipe, and whoever says --raw, gets their bytes.
 
 Run:  /usr/bin/python3 tests/integration/hostile_text_test.py [-v]       (needs python3-grpcio, python3-protobuf, protoc)
 """
@@ -22,12 +23,14 @@ from private import Private, ROOT
 
 HOSTILE = "x\x1b]0;title\x07\x9b2J\x7f\u202e\x1b[2Jy"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BYTES = HOSTILE.encode() + b"\r\xff\xfe\x9b2J\xc2z"  # no UTF-8
 PAINT = re.compile("\x1b\\[(0|1|2|31|32|33|36)m")
 
 VERBS = [
     ("ps", "-a"), ("ps", "-a", "-o", "wide"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "ls", "-o", "wide"),
     ("node", "show", "n"), ("node", "show", "n", "-o", "wide"), ("node", "declare-dead", "n"), ("cancel", "j"), ("env", "j", "--rank", "1"), ("version",),
 ]
+LOGS = ("logs", "j")
 DOCUMENTS = [("ps", "-a"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "show", "n"), ("env", "j", "--rank", "1")]
 
 
@@ -50,7 +53,7 @@ def fill(message, depth=0):
             fill(getattr(message, field.name).add() if many else getattr(message, field.name), depth + 1)
             continue
         if field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_STRING:
-            value = HOSTILE.encode() if field.type == descriptor.FieldDescriptor.TYPE_BYTES else HOSTILE
+            value = BYTES if field.type == descriptor.FieldDescriptor.TYPE_BYTES else HOSTILE
         elif field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_BOOL:
             value = True
         elif field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_ENUM:
@@ -100,11 +103,41 @@ class Hostile(grpc.GenericRpcHandler):
                     response_serializer=answered.SerializeToString)
 
 
-class HostileText(unittest.TestCase):
+class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Private()
         cls.addClassCleanup(cls.cluster.close)
+
+    def assert_text(self, text, where):
+        found = OBEYED.search(text)
+        self.assertIsNone(found, f"{found}, {where}: {text!r}")
+
+    def on_terminal(self, *args):
+        """The bytes that a terminal gets, and the exit code."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(self.cluster.command(*args), stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
+                                   env={**self.cluster.env, "TERM": "xterm"}, cwd=self.cluster.dir)
+        os.close(follower)
+        shown = b""
+        try:
+            while block := os.read(leader, 65536):
+                shown += block
+        except OSError:  # EIO: the other end is closed
+            pass
+        os.close(leader)
+        return shown.replace(b"\r\n", b"\n"), process.wait(timeout=private.PATIENCE)
+
+    def in_pipe(self, *args):
+        """The bytes of standard output, and the exit code."""
+        done = subprocess.run(self.cluster.command(*args), env=self.cluster.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=private.PATIENCE, cwd=self.cluster.dir)
+        return done.stdout, done.returncode
+
+
+class HostileText(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         classes = cls.cluster.path("classes")
         os.mkdir(classes)
         protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
@@ -129,10 +162,6 @@ class HostileText(unittest.TestCase):
     def ask(self, *verb):
         return self.cluster.muster("--controller", self.address, *verb)
 
-    def assert_text(self, text, where):
-        found = OBEYED.search(text)
-        self.assertIsNone(found, f"{found}, {where}: {text!r}")
-
     def test_people_see_text(self):
         for verb in VERBS:
             with self.subTest(verb=" ".join(verb)):
@@ -142,23 +171,22 @@ class HostileText(unittest.TestCase):
                 self.assertGreater(len(done.out + done.err), 0)
 
     def test_a_terminal_gets_its_colours_and_nothing_else(self):
-        for verb in VERBS:
+        for verb in [*VERBS, LOGS]:
             with self.subTest(verb=" ".join(verb)):
-                leader, follower = pty.openpty()
-                process = subprocess.Popen(self.cluster.command("--controller", self.address, *verb), stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
-                                           env={**self.cluster.env, "TERM": "xterm"}, cwd=self.cluster.dir)
-                os.close(follower)
-                shown = b""
-                try:
-                    while block := os.read(leader, 65536):
-                        shown += block
-                except OSError:  # EIO: the other end is closed
-                    pass
-                os.close(leader)
-                process.wait(timeout=private.PATIENCE)
-                text = shown.decode().replace("\r\n", "\n")
+                shown, _ = self.on_terminal("--controller", self.address, *verb)
+                text = shown.decode(errors="replace" if verb == LOGS else "strict")
                 self.assertGreater(len(text), 0)
                 self.assert_text(PAINT.sub("", text), text)
+
+    def test_a_pipe_gets_the_bytes_of_a_log_behind_a_label_of_text(self):
+        out, code = self.in_pipe("--controller", self.address, *LOGS)
+        self.assertEqual((code, out.count(BYTES)), (0, 1), out)
+        self.assert_text(out.replace(BYTES, b"").decode(), out)
+
+    def test_raw_is_the_bytes_and_nothing_else(self):
+        for way in (self.in_pipe, self.on_terminal):
+            with self.subTest(way.__name__):
+                self.assertEqual(way("--controller", self.address, *LOGS, "--raw", "--rank", "1"), (BYTES, 0))
 
     def test_documents_hold_it_escaped(self):
         for verb in DOCUMENTS:
@@ -175,7 +203,7 @@ class HostileText(unittest.TestCase):
     def test_errors_are_text(self):
         self.hostile.refuses = True
         try:
-            for verb in VERBS:
+            for verb in [*VERBS, LOGS]:
                 if verb == ("version",):  # says its own, whatever the controller says
                     continue
                 with self.subTest(verb=" ".join(verb)):
@@ -193,6 +221,56 @@ class HostileText(unittest.TestCase):
                 self.assertNotEqual(done.code, 0, done)
                 self.assertIn("?]0;title", done.err)
                 self.assert_text(done.out + done.err, done)
+
+
+class HostileRank(Case):
+    """A real one: nobody on the way from its file to here may change a byte, or break on it."""
+
+    LINE = b"Error: " + BYTES
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.controller()
+        cls.cluster.agent("n0")
+        with open(cls.cluster.path("said"), "wb") as file:
+            file.write(b"first\n" + cls.LINE + b"\n")
+        run = f"cat {cls.cluster.path('said')}; exit 3"
+        cls.spec = f"engine: command\nlaunch: {{run: [sh, -c, {json.dumps(run)}]}}\nresources: {{devices: 1, type: cpu}}\nrecovery: {{max_restarts: 0}}\n"
+        cls.cluster.muster("run", "-q", cls.cluster.spec("name: loud\n" + cls.spec), "--timeout", "60s", code=1)
+
+    def test_logs(self):
+        said = b"first\n" + self.LINE + b"\n"
+        for args, wanted in (((), said.replace(b"first", b"[rank 0] first").replace(b"Error", b"[rank 0] Error")), (("--rank", "0"), said), (("--rank", "0", "--raw"), said)):
+            with self.subTest(args):
+                self.assertEqual(self.in_pipe("logs", "loud", "-f", *args), (wanted, 0))
+                shown, code = self.on_terminal("logs", "loud", "-f", *args)
+                self.assertEqual(code, 0, shown)
+                if "--raw" in args:
+                    self.assertEqual(shown, said)
+                else:
+                    text = PAINT.sub("", shown.decode(errors="replace"))
+                    self.assertIn("Error: x?]0;title", text)
+                    self.assert_text(text, shown)
+
+    def test_those_that_quote_a_line(self):
+        for verb in (("why", "loud"), ("show", "loud"), ("events", "loud"), ("run", self.cluster.spec("name: piped\n" + self.spec))):
+            with self.subTest(verb[0]):
+                out, code = self.in_pipe(*verb)
+                self.assertEqual(code, 1 if verb[0] == "run" else 0, out)
+                text = out.decode(errors="replace")  # which bytes are no UTF-8 is the terminal's affair
+                self.assert_text(text, out)
+                if verb[0] in ("why", "run"):
+                    self.assertRegex(text, r"Error: x\??\]0;title")
+
+    def test_run_on_a_terminal(self):
+        """It moves the cursor itself, for its block; what it does not do is a window's title, a bell, or text from right to left."""
+        shown, code = self.on_terminal("run", self.cluster.spec("name: seen\n" + self.spec))
+        text = shown.decode(errors="replace")
+        self.assertEqual(code, 1, text)
+        self.assertIn("Error: x?]0;title", text)
+        for sign in ("\x1b]", "\x07", "\u202e", "\x9b", "\x1b[2J"):
+            self.assertNotIn(sign, text)
 
 
 if __name__ == "__main__":

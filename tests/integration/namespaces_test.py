@@ -1,19 +1,17 @@
 #!/usr/bin/python3
 """An agent in a container: pids of its own, where the tools name processes by the host's, and a network of its own that changes while it runs.
 
-Everything runs in namespaces of its own (mounts, processes, network), which the kernel ends with the test. Needs root, or a kernel that lets users make such.
+Everything runs in namespaces of its own (namespaces.py). Needs root, or a kernel that lets users make such.
 
 Run:  /usr/bin/python3 tests/integration/namespaces_test.py [-v] [CASE]
 """
 
 import json
-import os
-import subprocess
-import sys
 import unittest
 
+import namespaces
 from devices_test import Machine, recorded, with_process
-from netns_test import INSIDE, NAMESPACES, first_process, ip
+from namespaces import ip
 from private import Private, wait_until
 
 OF_THE_HOST = 4194303  # a pid that is nobody's in here
@@ -72,22 +70,5 @@ class Network(unittest.TestCase):
             cluster.muster("run", "-q", spec, "--timeout", "60s", code=0)
 
 
-def cannot():
-    """Why the tests cannot run here; empty: they can."""
-    for program in ("ip", "unshare"):
-        if subprocess.run(["sh", "-c", f"command -v {program}"], capture_output=True, check=False).returncode != 0:
-            return f"there is no '{program}' on PATH"
-    tried = subprocess.run([*NAMESPACES, "sh", "-c", "mount -t tmpfs none /run && ip link add va type veth peer vb"], capture_output=True, text=True, check=False)
-    return "" if tried.returncode == 0 else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
-
-
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        why = cannot()
-        if why:
-            print(f"skipped: {why}")
-            sys.exit(0)
-        os.execvpe(NAMESPACES[0], [*NAMESPACES, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
-    if os.getpid() == 1:
-        first_process()
-    unittest.main()
+    namespaces.main(("ip",), "ip link add va type veth peer vb")

@@ -9,25 +9,21 @@
 Over the control network no node reaches the other, so that a wrong interface or a wrong address ends in a failed job, which two tests show. Interfaces are
 named so that a guess is wrong: on n0 control is first by name, on n1 training is.
 
-Everything runs in namespaces of its own (mounts, processes, network): when the test is gone, however it ended, the kernel ends every process and takes
-every interface and file with them. Needs root, or a kernel that lets users make such namespaces.
+Everything runs in namespaces of its own (namespaces.py). Needs root, or a kernel that lets users make such.
 
 Run:  /usr/bin/python3 tests/integration/netns_test.py [-v] [CASE]
 """
 
 import json
 import os
-import signal
 import subprocess
-import sys
-import tempfile
 import unittest
 
+import namespaces
 import private
+from namespaces import ip
 from private import Private
 
-INSIDE = "MUSTER_TEST_NETNS"  # set: in the namespaces, and the tests run
-NAMESPACES = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
 CONTROLLER = "10.77.9.9"
 CONTROL = ("10.77.0.2", "10.77.0.6")
 TRAINING = ("10.78.0.1", "10.78.0.2")
@@ -87,10 +83,6 @@ for step in range(1, args.train_iters + 1):
               "number of skipped iterations:   0 | number of nan iterations:   0 |", flush=True)
 print(f"rank {rank} tensor {sums['tensor']} data {sums['data']}", flush=True)
 """ + END
-
-
-def ip(*words):
-    subprocess.run(["ip", *map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True)
 
 
 class Nodes:
@@ -255,40 +247,10 @@ class Named(unittest.TestCase):
                 self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], "train"))
 
 
-def cannot():
-    """Why the tests cannot run here; empty: they can."""
-    for program in ("ip", "nsenter", "unshare"):
-        if subprocess.run(["sh", "-c", f"command -v {program}"], capture_output=True, check=False).returncode != 0:
-            return f"there is no '{program}' on PATH"
-    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode != 0:
-        return "there is no python3-torch"
-    make = "mount -t tmpfs none /run && ip netns add n && ip link add va type veth peer name vb netns n"
-    tried = subprocess.run([*NAMESPACES, "sh", "-c", make], capture_output=True, text=True, check=False)
-    return "" if tried.returncode == 0 else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
-
-
-def first_process():
-    """Process 1 of a namespace has to bury everybody's children; the tests are one of its own."""
-    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)  # namespaces' names and all files of the test: gone with it
-    os.environ["TMPDIR"] = tempfile.tempdir = "/run"
-    tests = os.fork()
-    if tests == 0:
-        return
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(1))
-    while True:
-        pid, status = os.wait()
-        if pid == tests:
-            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+def without_torch():
+    found = subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode == 0
+    return "" if found else "there is no python3-torch"
 
 
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        why = cannot()
-        if why:
-            print(f"skipped: {why}")
-            sys.exit(0)
-        os.execvpe(NAMESPACES[0], [*NAMESPACES, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
-    if os.getpid() == 1:
-        first_process()
-    unittest.main()
+    namespaces.main(("ip", "nsenter"), "ip netns add n && ip link add va type veth peer name vb netns n", without_torch)

@@ -9,7 +9,6 @@ Nothing here sleeps: it waits for processes (pidfd), for lines (muster events -f
 """
 
 import os
-import random
 import re
 import select
 import shutil
@@ -18,9 +17,11 @@ import subprocess
 import tempfile
 import time
 
+from ports import Ports
+
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BIN = os.path.abspath(os.environ.get("MUSTER_BIN") or os.path.join(ROOT, "build/release/bin"))
-PATIENCE = 60.0  # s; only a bound, never a measure
+PATIENCE = 60.0 * int(os.environ.get("MUSTER_TEST_SLOW") or 1)  # s; only a bound, never a measure
 STUB = os.path.join(BIN, "stub_trainer")
 
 
@@ -127,6 +128,7 @@ class Private:
         self.endpoint = os.path.join(self.dir, "endpoint")
         self.env["MUSTER_CONTROLLER"] = self.endpoint
         self._count = 0
+        self._ports = None
 
     def __enter__(self):
         return self
@@ -151,9 +153,9 @@ class Private:
 
     def controller(self, *args, state=None, listen=None, wait=True):
         state = state or self.path("controller")
-        if "--port-range" not in args:  # of its own: other tests run clusters on this host, and a port that one has taken costs the other a start
-            first = 20000 + 200 * random.SystemRandom().randrange(49)  # HCCL takes blocks of 32
-            args = ("--port-range", f"{first}-{first + 199}", *args)
+        if "--port-range" not in args:
+            self._ports = self._ports or Ports()
+            args = ("--port-range", self._ports.range, *args)
         command = [os.path.join(BIN, "muster-controller"), "--state-dir", state, "--endpoint-file", self.endpoint, "--listen", listen or "unix:" + self.path("s"), *args]
         if os.path.exists(self.endpoint):
             os.unlink(self.endpoint)
@@ -233,7 +235,7 @@ class Private:
             if any(daemon.alive() and daemon.name == "controller" for daemon in self.daemons):
                 for job in self.muster("ps", "-o", "name").out.split():
                     self.muster("cancel", job)
-                    self.muster("wait", job, "--timeout", "20s")
+                    self.muster("wait", job, "--timeout", "50s")
         except (AssertionError, subprocess.SubprocessError) as error:
             left.append(str(error))
         for daemon in reversed(self.daemons):
@@ -246,12 +248,14 @@ class Private:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        if self._ports is not None:
+            self._ports.close()
         shutil.rmtree(self.dir, ignore_errors=True)
         if left:
             raise AssertionError("left behind: " + "; ".join(left))
 
 
-def gone(pid, seconds=5):
+def gone(pid, seconds=20):
     """Waits for the end of a process that was killed: a tool's child in the middle of its own is no leftover."""
     try:
         fd = os.pidfd_open(pid)

@@ -12,8 +12,8 @@ import sys
 import time
 
 from .fail import Violation, engine_error
+from .wait import PATIENCE, until
 
-PATIENCE = 120.0  # s, to find each other; a bound, no more
 _GOODBYE = 0xFFFFFFFF
 
 
@@ -73,15 +73,7 @@ def _admit(server, count, first):
 
 
 def _connect(address, port, rank):
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            peer = socket.create_connection((address, port), timeout=5.0)
-            break
-        except OSError as error:
-            if time.monotonic() > end:
-                raise Violation(f"rank {rank} cannot reach {address}:{port}: {error}") from error
-            time.sleep(0.01)
+    peer = until(lambda: socket.create_connection((address, port), timeout=5.0), f"rank {rank} cannot reach {address}:{port}")
     peer.settimeout(None)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _give(peer, str(rank).encode())

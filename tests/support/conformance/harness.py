@@ -41,13 +41,10 @@ class Engines(Cluster):
     def __init__(self, nodes=2, devices=8, ascend=False, **more):
         super().__init__(nodes, devices, **more)
         self._ascend = ascend
-        # HCCL wants 32 ports a job and host beside those that a cluster's other jobs need; below those that the kernel gives away.
-        self._first_port = 20000 + 200 * random.SystemRandom().randrange(60)
 
     def _argv(self, name):
         argv = super()._argv(name)
         if name == "controller":
-            argv[argv.index("--port-range") + 1] = f"{self._first_port}-{self._first_port + 199}"
             return argv
         index = self.nodes.index(name)
         argv[argv.index("--address") + 1] = f"127.0.0.{index + 1}"

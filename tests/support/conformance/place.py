@@ -11,11 +11,11 @@ The data file lists the release's launchers, first fit wins ("when": a variable 
 """
 
 import os
-import time
 
 from . import gang
 from .fail import Violation
 from .ranktable import Table, is_address, is_own_address
+from .wait import until
 
 
 def _wrong(kind, text):
@@ -109,13 +109,12 @@ class Place:
     def find_hub(self):
         if self._hub is not None:
             return self._hub
-        end = time.monotonic() + gang.PATIENCE
-        while not os.path.exists(self._meeting):
-            if time.monotonic() > end:
-                raise Violation(f"rank 0 never wrote '{self._meeting}'")
-            time.sleep(0.01)
-        with open(self._meeting, encoding="ascii") as file:
-            address, port = file.read().split()
+
+        def written():
+            with open(self._meeting, encoding="ascii") as file:
+                return file.read().split()
+
+        address, port = until(written, "rank 0 never wrote down where it is")
         return address, int(port)
 
 

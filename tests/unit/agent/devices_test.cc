@@ -1,8 +1,14 @@
 // The whole agent with stand-in tools on its path: what it tells a controller of its devices, and when.
+#include <poll.h>
+#include <sys/inotify.h>
+
+#include <array>
 #include <condition_variable>
+#include <cstring>
 
 #include "agent/loop.h"
 #include "agent/probe/kept_devices.h"
+#include "common/io/unique_fd.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "tests/unit/agent_host/support.h"
@@ -13,6 +19,38 @@ namespace muster::agent {
 namespace {
 
 using std::chrono::milliseconds;
+
+// What happens to the names in a folder, from its beginning on.
+class FolderEvents {
+ public:
+  explicit FolderEvents(const std::filesystem::path& folder) {
+    EXPECT_TRUE(fd_);
+    EXPECT_GE(::inotify_add_watch(fd_.get(), folder.c_str(), IN_DELETE | IN_MOVED_TO), 0) << folder;
+  }
+  // Until one of these happens to a name that has this in it; false: not within a minute.
+  bool wait_for(std::uint32_t what, const std::string& part) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (;;) {
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      pollfd one{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+      if (left.count() <= 0 || ::poll(&one, 1, static_cast<int>(left.count())) <= 0) return false;
+      alignas(inotify_event) std::array<char, 4096> bytes{};
+      const ssize_t got = ::read(fd_.get(), bytes.data(), bytes.size());
+      bool seen = false;
+      for (ssize_t at = 0; at < got;) {
+        inotify_event event{};
+        std::memcpy(&event, bytes.data() + at, sizeof(event));
+        const char* const name = bytes.data() + at + sizeof(event);
+        seen = seen || ((event.mask & what) != 0 && event.len > 0 && std::string_view(name).find(part) != std::string_view::npos);
+        at += static_cast<ssize_t>(sizeof(event) + event.len);
+      }
+      if (seen) return true;
+    }
+  }
+
+ private:
+  io::UniqueFd fd_{::inotify_init1(IN_CLOEXEC)};
+};
 
 class AgentDevices : public ::testing::Test {
  protected:
@@ -220,10 +258,15 @@ TEST_F(AgentDevices, WhatTheDiskDidNotTakeIsKeptAfterALaterLook) {
   const auto file = dir_.path() / "state/devices";
   ASSERT_TRUE(StateDir::open(dir_.path() / "state"));
   std::filesystem::create_directories(file / "in-the-way");
+  FolderEvents events(dir_.path() / "state");
   begin(milliseconds(20));
-  ASSERT_TRUE(read(0, v1::DEVICE_HEALTH_OK));
+  ASSERT_TRUE(events.wait_for(IN_DELETE, "devices")) << "what was written beside it goes when it cannot take its place";
   std::filesystem::remove_all(file);
-  EXPECT_TRUE(controller_->wait_for([&](const v1::ConnectRequest&) { return std::filesystem::is_regular_file(file); }, std::chrono::seconds(60)));
+  ASSERT_TRUE(events.wait_for(IN_MOVED_TO, "devices"));
+  leave();
+  const auto kept = probe::load_kept(file, StateDir::open(dir_.path() / "state")->identity().instance, *process::boot_id());
+  ASSERT_TRUE(kept && *kept);
+  EXPECT_EQ((*kept)->inventory.devices_size(), 4);
 }
 
 TEST_F(AgentDevices, AnInterfaceThatComesLaterIsToldWithAnotherHello) {

@@ -1,0 +1,57 @@
+"""A test in namespaces of its own (mounts, processes, network): when it is gone, however it ended, the kernel ends every process and takes every interface
+and file with them. Needs root, or a kernel that lets users make such namespaces.
+
+    if __name__ == "__main__":
+        namespaces.main(("ip",), "ip link add va type veth peer vb")
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INSIDE = "MUSTER_TEST_NETNS"  # set: in the namespaces, and the tests run
+UNSHARE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
+
+
+def ip(*words):
+    subprocess.run(["ip", *map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True)
+
+
+def main(programs, makes, why_not=lambda: ""):
+    """Runs this file's tests in them; says why it does not where a program is missing, or `makes`, what a shell in them is given, fails."""
+    if INSIDE not in os.environ:
+        why = _cannot(programs, makes) or why_not()
+        if why:
+            print(f"skipped: {why}")
+            sys.exit(0)
+        os.execvpe(UNSHARE[0], [*UNSHARE, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
+    if os.getpid() == 1:
+        _first_process()
+    unittest.main()
+
+
+def _cannot(programs, makes):
+    for program in ("unshare", *programs):
+        if shutil.which(program) is None:
+            return f"there is no '{program}' on PATH"
+    tried = subprocess.run([*UNSHARE, "sh", "-c", f"mount -t tmpfs none /run && {makes}"], capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
+
+
+def _first_process():
+    """Process 1 of a namespace has to bury everybody's children; the tests are one of its own."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)  # namespaces' names and all files of the test: gone with it
+    os.environ["TMPDIR"] = tempfile.tempdir = "/run"
+    tests = os.fork()
+    if tests == 0:
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(1))
+    while True:
+        pid, status = os.wait()
+        if pid == tests:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
