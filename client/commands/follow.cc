@@ -102,7 +102,7 @@ class Follower {
   // Time is up or Ctrl-C; perhaps before the job's name was learnt.
   int leave() {
     erase_block();
-    const std::string name = job_.spec().name().empty() ? options_.job : job_.spec().name();
+    const std::string name = render::printable(job_.spec().name().empty() ? options_.job : job_.spec().name());
     if (interrupt_.timed_out()) {
       fmt::print(stderr, "muster: time is up; job '{0}' goes on; come back with 'muster watch {0}'\n", name);
       return kTimedOut;
@@ -134,7 +134,7 @@ class Follower {
     const auto each = [&](std::string_view line) { on_line(log, line); };
     if (!chunk.gap().empty()) {
       cutter_.end(log, each);
-      say(fmt::format("[{}] -- log bytes missing here: {}", log.text(), chunk.gap()));
+      say_line(log.text(), fmt::format("-- log bytes missing here: {}", chunk.gap()));
     }
     cutter_.add(log, chunk.data(), each);
   }
@@ -210,6 +210,7 @@ class Follower {
     read_series();
     std::FILE* to = terminal_ ? stderr : stdout;
     const render::Style& style = terminal_ ? context_.err : context_.out;
+    const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
       for (const auto& incident : job_.incidents()) fmt::print(to, "\n{}", render::incident_text(incident, style));
       if (const auto chart = view_.chart(style, terminal_ ? render::terminal_width(2) : 80, 8); !chart.empty()) {
@@ -219,23 +220,22 @@ class Follower {
       fmt::print(to, "\n");
     }
     if (!logs_ended_)
-      fmt::print(to, "the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n",
-                 job_.id());
+      fmt::print(to, "the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n", id);
     if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
-      fmt::print(to, "{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", job_.id(),
+      fmt::print(to, "{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", id,
                  job_.attempt() > 1 ? " --attempt all" : "");
     }
     if (setup_lines_not_shown_ > 0) {
       fmt::print(to, "{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n", setup_lines_not_shown_,
-                 setup_lines_not_shown_ == 1 ? "" : "s", job_.id(), job_.attempt() > 1 ? " --attempt all" : "");
+                 setup_lines_not_shown_ == 1 ? "" : "s", id, job_.attempt() > 1 ? " --attempt all" : "");
     }
     const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) - render::wall_time(job_.submitted_at()) : Duration::zero();
-    fmt::print(to, "{} {} after {}{}\n", job_.spec().name(), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
+    fmt::print(to, "{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
                render::duration_text(took), job_.restarts() > 0 ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s") : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
       fmt::print(to, "{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(job_.verdict().reason()));
       if (!job_.verdict().evidence().empty()) fmt::print(to, "  {}\n", render::printable(job_.verdict().evidence()));
-      fmt::print(to, "more: muster why {}, muster logs {}\n", job_.id(), job_.id());
+      fmt::print(to, "more: muster why {}, muster logs {}\n", id, id);
     }
     if (to == stdout) flush_out();
     return exit_code(job_.phase());

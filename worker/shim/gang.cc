@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "common/io/unique_fd.h"
@@ -135,6 +136,9 @@ void make_link(const Process& process) {
   std::fprintf(stderr, "starting %s: executing '%s': %s\n", process.name.c_str(), argv.front(), std::strerror(error));
   ::_exit(error == ENOENT ? 127 : 126);
 }
+
+// Of ends seen together the kernel does not say which came first. A neighbour's fault makes a rank exit or abort, never die of these.
+bool dies_first(int signal) { return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE; }
 
 class Gang {
  public:
@@ -255,6 +259,7 @@ class Gang {
   }
 
   void reap() {
+    std::optional<Ended> bad;
     for (const auto& child : children_) {
       siginfo_t info{};
       if (child->pid == 0 || ::waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
@@ -266,8 +271,10 @@ class Gang {
       if (child->process->rank) --ranks_running_;
       const int code = info.si_code == CLD_EXITED ? info.si_status : -1, signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
       const bool late_scheduler = !child->process->rank && ranks_running_ == 0;
-      if ((code != 0 || signal != 0) && !late_scheduler) decide({.name = child->process->name, .code = code, .signal = signal});
+      if ((code == 0 && signal == 0) || late_scheduler) continue;
+      if (!bad || (dies_first(signal) && !dies_first(bad->signal))) bad = {.name = child->process->name, .code = code, .signal = signal};
     }
+    if (bad) decide(std::move(*bad));
     if (ranks_running_ == 0 && running_ > 0) arm();  // the scheduler ends by itself, or is ended
     reap_orphans();
   }
