@@ -25,7 +25,11 @@ constexpr std::size_t kDropMost = 4;  // archived jobs that go when one comes: m
 }  // namespace
 
 SqliteJournal::SqliteJournal(SqliteOptions options, DirectoryLock lock)
-    : options_(std::move(options)), lock_(std::move(lock)), ballast_(options_.dir, options_.ballast_bytes, options_.low_space_bytes) {}
+    : options_(std::move(options)),
+      lock_(std::move(lock)),
+      ballast_(options_.dir, options_.ballast_bytes, options_.low_space_bytes),
+      database_kept_(database_file()),
+      wal_kept_(options_.dir / "journal.db-wal") {}
 
 SqliteJournal::~SqliteJournal() {
   // Not needed for safety: it only lets a head as new as the database outlive a power cut after a stop in good order.
@@ -248,6 +252,7 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
     if (!database_->no_room()) return fail(std::move(tidied.error()).in(doing));
     notices_.push_back(std::move(tidied.error().message));
   }
+  if (auto kept = database_kept_.look(); !kept) return fail(std::move(kept.error()).in(doing));
   database_->checkpoint_on_close();
   loaded_ = true;
   return {};
@@ -293,6 +298,8 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
     chain = chain_;
     written = write_batch(batch, records, chain);
   }
+  if (written) written = database_kept_.look();
+  if (written) written = wal_kept_.look();  // made by the first write
   if (!written) {
     failed_ = true;
     return fail(std::move(written.error()).in(doing));

@@ -24,6 +24,7 @@
 #include "controller/journal/directory.h"
 #include "controller/journal/head.h"
 #include "controller/journal/journal.h"
+#include "controller/journal/kept_file.h"
 #include "controller/journal/live_rows.h"
 #include "controller/journal/row_table.h"
 
@@ -95,6 +96,7 @@ class SqliteJournal final : public Journal {
   DirectoryLock lock_;
   Ballast ballast_;
   std::unique_ptr<Database> database_;
+  KeptFile database_kept_, wal_kept_;
   std::optional<RowTable> rows_;
   std::optional<ArchiveTable> archive_;
   std::optional<Head> found_head_;

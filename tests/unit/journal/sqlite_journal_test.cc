@@ -118,6 +118,28 @@ TEST(SqliteJournal, SyncsOnceABatchBetweenItsSeams) {
   }
 }
 
+// SQLite goes on writing into files that have no name any more; what was acknowledged then was lost with the process.
+TEST(SqliteJournal, AcknowledgesNothingOnceItsFilesAreGoneOrOthers) {
+  for (const char* file : {"journal.db", "journal.db-wal"}) {
+    for (const bool replaced : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} {}", file, replaced ? "replaced" : "removed"));
+      TempDir dir;
+      Opened opened = open_journal(dir.path());
+      append(*opened.journal, {started(1)});
+      const auto path = dir.path() / file;
+      if (replaced) std::filesystem::copy_file(path, dir.path() / "copy");
+      std::filesystem::remove(path);
+      if (replaced) std::filesystem::rename(dir.path() / "copy", path);
+      const core::Event event = exited("j", 1, 1);
+      const Row row{.index = JournalIndex(2), .event = event};
+      const auto appended = opened.journal->append({&row, 1});
+      ASSERT_FALSE(appended);
+      EXPECT_THAT(appended.error().message, HasSubstr(fmt::format("{}' was {} while the controller was using it", file, replaced ? "replaced" : "removed")));
+      EXPECT_FALSE(opened.journal->append({&row, 1})) << "and nothing after it";
+    }
+  }
+}
+
 TEST(SqliteJournal, RefusesANewerVersionsTables) {
   TempDir dir;
   {
