@@ -37,7 +37,8 @@ struct Limits {
   std::uint32_t attempts_without_progress_max = 5;
   // A node that could not start its part is left alone by that job: for so long after the first time, twice as long after each further one in a row.
   Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
-  std::int64_t suspect_steps = 5;  // two equal failures within so many steps of the checkpoint both went on from set it aside
+  std::uint32_t taken_ports_max = 8;  // starts of a job in a row that ports of muster's own choice may cost before they are charged
+  std::int64_t suspect_steps = 5;     // two equal failures within so many steps of the checkpoint both went on from set it aside
 };
 
 struct Decision {

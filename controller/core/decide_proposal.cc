@@ -9,6 +9,7 @@
 #include "controller/core/lost_end.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/spec_view.h"
+#include "controller/core/start_failures.h"
 #include "controller/core/verdict.h"
 
 namespace muster::core {
@@ -104,12 +105,14 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   if (!fence.holds) return nothing();
   AttemptEnded ended{.job = input.job, .attempt = input.attempt, .fence = fence.rule};
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
-  ended.charged = !current.attempt->cancelled;
+  // Whose port muster took from its range is no matter of the job's; but a range that is never free must end it.
+  const std::uint32_t lost = lost_to_ports(*current.job, *current.attempt);
+  ended.charged = !current.attempt->cancelled && (lost == 0 || lost > in.limits.taken_ports_max);
   ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
   const bool cancelled = current.job->cancel_requested;
   const std::optional<ResumePoint> suspect = suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
   std::optional<std::string> enough;
-  if (!cancelled) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, suspect.has_value(), in.now, in.limits);
+  if (!cancelled && ended.charged) enough = gives_up(*current.job, *current.attempt, ended.verdict, ended.best_step, suspect.has_value(), in.now, in.limits);
   ended.job_ends = cancelled || enough;
   Decision decision = accept(ended);
   if (!ended.job_ends) {

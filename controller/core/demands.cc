@@ -1,6 +1,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include "common/engine/engine.h"
 #include "common/engine/hccl_cards.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/engine/table_plan.h"
@@ -14,6 +15,11 @@ std::string demands_of(const v1::JobSpec& spec) {
   if (engine::makes_rank_table(spec)) demands += "table ";
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B)) demands += "halves ";
   if (engine::is_hccl_group(spec)) demands += "hccl ";
+  if (engine::wants_hccl_port(spec)) {  // a fixed port of rank 0's may lie where they would; an idle node of `launch.per: once` needs none
+    demands += "ports ";
+    if (spec.network().master_port() != 0) demands += std::to_string(spec.network().master_port()) + " ";
+    if (spec.launch().per() == v1::LAUNCH_PER_ONCE) demands += "once ";
+  }
   demands += spec.network().interface();
   demands.push_back('\0');
   v1::ResourceSpec resources = spec.resources();

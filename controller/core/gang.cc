@@ -99,7 +99,9 @@ std::string Gang::pods_refuse(Of which) {
 }
 
 std::vector<PlacedNode> Gang::choose() {
-  port_missed_ = false;
+  port_missed_ = host_full_ = false;
+  const bool one_runs = placing_.job.spec.launch().per() == v1::LAUNCH_PER_ONCE;
+  host_most_ = !one_runs && ports_.needs_blocks(candidates_.type()) ? ports_.nodes_a_host() : nodes_needed_;
   const auto rule = pod_rule();
   table_ = rule == PodRule::Table;
   addressed_only_ = false;
@@ -128,6 +130,7 @@ std::vector<PlacedNode> Gang::choose_by(const PodPlan* plan) {
 void Gang::start_over(Slots& slots, const PodPlan* plan) {
   slots.assign(nodes_needed_, std::nullopt);
   used_.clear();
+  on_host_.clear();
   left_.reset();
   if (plan != nullptr) left_ = *plan;
 }
@@ -195,10 +198,17 @@ bool Gang::put(Slots& slots, std::size_t slot, std::size_t at) {
   }
   const Fit& fit = candidates_.free(at);
   if (!fit.why.empty() || (addressed_only_ && !is_addressed(at, fit.devices))) return false;
-  if (slot == 0 && ports_.master(node.name, training_address(node, placing_.job.spec)) == 0) {
+  const std::string address = training_address(node, placing_.job.spec);
+  std::size_t& on_host = on_host_[address];
+  if (on_host >= host_most_) {
+    host_full_ = true;
+    return false;
+  }
+  if (slot == 0 && ports_.master(node.name, address) == 0) {
     port_missed_ = true;
     return false;
   }
+  ++on_host;
   slots[slot] = pinned(node, placing_.job.spec, candidates_.type(), fit.devices);
   used_.insert(node.name);
   if (left_) --left_->at(pods_[at]);

@@ -27,6 +27,8 @@ class Gang {
   std::vector<PlacedNode> choose();
   // In the last choose(): a node would have done for rank 0, but for its port.
   [[nodiscard]] bool port_missed() const { return port_missed_; }
+  // As well: but its host has no ports for so many nodes of the job.
+  [[nodiscard]] bool host_full() const { return host_full_; }
 
   // Why nodes that would do each for itself cannot be taken out of their super-pods together: of all that could if idle, or of those that fit now.
   // Empty: they can, or nobody asks.
@@ -62,10 +64,12 @@ class Gang {
   std::string pods_type_;
   std::vector<std::string> pods_;  // beside the candidates: of that type
   std::set<NodeName> used_;
-  std::optional<PodPlan> left_;  // of the plan that is followed
-  bool table_ = false;           // one is made, and there are super-pods
-  bool addressed_only_ = false;  // of the plan that is followed: a table over several super-pods
-  bool port_missed_ = false;
+  std::map<std::string, std::size_t> on_host_;  // how many of them have an address
+  std::size_t host_most_ = 0;                   // that it has ports for
+  std::optional<PodPlan> left_;                 // of the plan that is followed
+  bool table_ = false;                          // one is made, and there are super-pods
+  bool addressed_only_ = false;                 // of the plan that is followed: a table over several super-pods
+  bool port_missed_ = false, host_full_ = false;
 };
 
 }  // namespace muster::core

@@ -15,6 +15,11 @@ bool in_block(std::uint32_t port, std::uint32_t first) { return port >= first &&
 bool in_any(std::uint32_t port, const std::vector<std::uint16_t>& blocks) {
   return std::ranges::any_of(blocks, [port](std::uint16_t first) { return in_block(port, first); });
 }
+// That lie side by side, up to the range's end.
+std::size_t blocks_in(const Limits& limits) {
+  const std::uint32_t first = std::max<std::uint32_t>(limits.port_first, kBlockFirstMin), end = limits.port_last + 1U;
+  return end > first ? (end - first) / engine::kHcclPorts : 0;
+}
 bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
   return std::ranges::any_of(blocks, [block](std::uint16_t first) { return in_block(block, first) || in_block(first, block); });
 }
@@ -25,9 +30,9 @@ bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
   return !ledger_.ports_held.contains({address, port}) && !taken_.ports.contains({address, port});
 }
 
-std::uint16_t HostPorts::master(const NodeName& node, const std::string& address) {
+std::uint16_t HostPorts::master(const NodeName& node, const std::string& address, const std::vector<std::uint16_t>& beside) {
   const Blocks& blocks = blocks_of(node);
-  const auto usable = [&](std::uint16_t port) { return is_free(address, port) && !in_any(port, blocks.held); };
+  const auto usable = [&](std::uint16_t port) { return is_free(address, port) && !in_any(port, blocks.held) && !in_any(port, beside); };
   if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return usable(fixed) ? fixed : 0;
   const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
   const auto cursor = ledger_.port_cursor.find(address);
@@ -38,12 +43,17 @@ std::uint16_t HostPorts::master(const NodeName& node, const std::string& address
     const auto port = static_cast<std::uint16_t>(limits_.port_first + (start + offset) % count);
     if (port != last && usable(port)) return port;
   }
-  return 0;
+  return last >= limits_.port_first && last <= limits_.port_last && usable(last) ? last : std::uint16_t{0};  // there is no other
 }
 
-bool HostPorts::has_blocks() const {
-  const std::uint32_t first = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
-  return limits_.port_last + 1U >= first + engine::kHcclPorts;
+bool HostPorts::needs_blocks(std::string_view type) const { return engine::is_ascend(type) && engine::wants_hccl_port(job_.spec) && blocks_in(limits_) > 0; }
+
+std::size_t HostPorts::nodes_a_host() const {
+  const std::size_t blocks = blocks_in(limits_);
+  const std::uint32_t end = limits_.port_last + 1U, first = end - static_cast<std::uint32_t>(blocks) * engine::kHcclPorts;
+  const std::uint32_t fixed = job_.spec.network().master_port();
+  const bool one_less = fixed == 0 ? first <= limits_.port_first : fixed >= first && fixed < end;
+  return one_less && blocks > 0 ? blocks - 1 : blocks;
 }
 
 std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {

@@ -17,11 +17,13 @@ class HostPorts {
   HostPorts(const Taken& taken, const Ledger& ledger, const JobRecord& job, const Limits& limits)
       : taken_(taken), ledger_(ledger), job_(job), limits_(limits) {}
 
-  // For rank 0 on this node. 0: none.
-  std::uint16_t master(const NodeName& node, const std::string& address);
+  // For rank 0 on this node, in none of these blocks of its own placement. 0: none.
+  std::uint16_t master(const NodeName& node, const std::string& address, const std::vector<std::uint16_t>& beside = {});
 
-  // Whether the range has room for a block at all; where it has not, HCCL uses its own ports.
-  [[nodiscard]] bool has_blocks() const;
+  // Whether ranks of this job on such devices are given blocks. Not out of a range without room for any: HCCL uses its own ports then.
+  [[nodiscard]] bool needs_blocks(std::string_view type) const;
+  // Of a job that is given blocks: how many of its nodes one host has ports for where nothing else runs. One is left for rank 0, which may come to any host.
+  [[nodiscard]] std::size_t nodes_a_host() const;
   struct Wanted {
     NodeName node;
     std::string address;

@@ -42,11 +42,15 @@ class Placer {
       for (std::size_t at = 0; at < result.nodes.size(); ++at) result.nodes[at].server_id = own->table.servers[own->order[at].server].server_id;
     }
     const PlacedNode& first = result.nodes.front();
-    result.master_port = ports_.master(first.node, first.address);
-    if (result.master_port == 0) return {.why = port_shortage_text(placing_, candidates_, ports_)};
-    if (!engine::is_ascend(candidates_.type()) || !engine::wants_hccl_port(placing_.job.spec) || !ports_.has_blocks()) return result;
-    if (std::string why = give_blocks(ports_, placing_.limits, result.nodes, result.master_port); !why.empty()) return {.why = std::move(why)};
-    return result;
+    // The blocks come first: out of a small range there are few of them, and any single port may lie in one.
+    const bool blocks = ports_.needs_blocks(candidates_.type());
+    const auto fixed = static_cast<std::uint16_t>(placing_.job.spec.network().master_port());
+    if (blocks) {
+      if (std::string why = give_blocks(ports_, placing_.limits, result.nodes, fixed); !why.empty()) return {.why = std::move(why)};
+    }
+    result.master_port = ports_.master(first.node, first.address, blocks_beside_first(result.nodes));
+    if (result.master_port != 0) return result;
+    return {.why = blocks ? no_port_beside_text(first.node, placing_.limits) : port_shortage_text(placing_, candidates_, ports_)};
   }
 
  private:
@@ -80,12 +84,13 @@ class Placer {
         best = type;
         most = count;
       }
-      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty()) types_.push_back(type);
+      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() && ports_refuse().empty()) types_.push_back(type);
     }
     candidates_.look_at(types_.empty() ? best : types_.front());
     if (!types_.empty()) return {};
     if (most >= nodes_needed()) {
       if (std::string refused = table_refuses(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = ports_refuse(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
     }
     return never_text(placing_, candidates_, most, most >= nodes_needed() ? pods_refuse_idle() : std::string());
   }
@@ -93,6 +98,15 @@ class Placer {
   [[nodiscard]] std::string table_refuses() const {
     const OwnTable* own = candidates_.own_table();
     return own == nullptr ? std::string() : table_refusal(*own, candidates_.nodes(), candidates_.type());
+  }
+
+  [[nodiscard]] std::string ports_refuse() const {
+    if (!ports_.needs_blocks(candidates_.type())) return {};
+    std::map<std::string, std::size_t> able;
+    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at) {
+      if (candidates_.could_hold(at, only_usable_)) ++able[training_address(*candidates_.nodes()[at], placing_.job.spec)];
+    }
+    return range_refuses(ports_, placing_, able);
   }
 
   // A gang has devices of one type: HCCL does not span two.
@@ -107,7 +121,11 @@ class Placer {
 
   std::string shortage() {
     const std::size_t count = fitting();
-    return shortage_text(placing_, candidates_, count, count >= nodes_needed() ? gang_.pods_refuse(Gang::Of::Now) : std::string());
+    std::string refused = count >= nodes_needed() ? gang_.pods_refuse(Gang::Of::Now) : std::string();
+    if (refused.empty() && count >= nodes_needed() && gang_.host_full())
+      refused = fmt::format("one host has ports for {} of the job's nodes in the controller's --port-range {}-{}", ports_.nodes_a_host(),
+                            placing_.limits.port_first, placing_.limits.port_last);
+    return shortage_text(placing_, candidates_, count, refused);
   }
 
   // When the first pause is over, if it would fit but for pauses.

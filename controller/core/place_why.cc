@@ -96,8 +96,13 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
     reasons.push_back(fixed == 0 ? fmt::format("'{}'", node.name.str()) : fmt::format("on '{}' it is used by {}", node.name.str(), holder));
   }
   if (fixed != 0) return fmt::format("no node that fits has network.master_port {} free{}", fixed, reasons_text(reasons));
-  return fmt::format("no node that fits has a port of {}-{} free{}; give the controller a wider range", limits.port_first, limits.port_last,
-                     reasons_text(reasons));
+  return fmt::format("no node that fits has a port of {}-{} free, because other attempts hold them{}{}", limits.port_first, limits.port_last,
+                     reasons_text(reasons), kWhenPortsAreHeld);
+}
+
+std::string no_port_beside_text(const NodeName& node, const Limits& limits) {
+  return fmt::format("'{}' has no port of {}-{} free for rank 0 beside those for HCCL, because other attempts hold them{}", node.str(), limits.port_first,
+                     limits.port_last, kWhenPortsAreHeld);
 }
 
 std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing) {

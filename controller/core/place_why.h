@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/core/candidates.h"
@@ -22,6 +23,10 @@ std::string shortage_text(const Placing& placing, const Candidates& candidates, 
 
 // Of the nodes that could run rank 0 but for its port.
 std::string port_shortage_text(const Placing& placing, const Candidates& candidates, HostPorts& ports);
+// Of rank 0's node, whose free ports HCCL would need.
+std::string no_port_beside_text(const NodeName& node, const Limits& limits);
+// What helps where the range's ports are held.
+inline constexpr std::string_view kWhenPortsAreHeld = "; they come free as those end, and a wider --port-range of the controller has more";
 
 // The journal's end was lost, and with it an attempt of this very job that may still run on a node, and save. Nothing: none is known to. It holds nobody else
 // up.

@@ -36,7 +36,7 @@ struct Placing {
 
 PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 
-// The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is seen of their devices, and demands_of() alone.
+// The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is seen of their devices, the limits, and demands_of() alone.
 bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
 
 // What of a job decides which nodes could ever hold it: equal for equal demands.

@@ -15,14 +15,6 @@ namespace {
 // An earlier status on the same node's clock by more than this is no echo of a signal death.
 constexpr Duration kEcho = std::chrono::seconds(1);
 
-const NodeStartFailed* first_start_failure(const AttemptRecord& attempt) {
-  const NodeStartFailed* first = nullptr;
-  for (const NodePart& part : attempt.parts) {
-    if (part.start_failed && (first == nullptr || part.start_failed->node_time < first->node_time)) first = &*part.start_failed;
-  }
-  return first;
-}
-
 // The end of a process that somebody saw, and that muster had not asked for: a rank's, or a companion's.
 struct End {
   const RankExited* rank = nullptr;  // one of the two
@@ -96,11 +88,17 @@ Verdict of_consequence(const End& end) {
   return verdict;
 }
 
-Verdict of_start_failure(const NodeStartFailed& failure) {
-  return {.cls = is_nodes_own(failure.why) ? FailureClass::Node : FailureClass::Launch,
-          .node = failure.node,
-          .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
-          .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
+Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure, const Limits& limits) {
+  Verdict verdict{.cls = is_nodes_own(failure.why) ? FailureClass::Node : FailureClass::Launch,
+                  .node = failure.node,
+                  .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
+                  .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
+  if (const std::uint32_t lost = lost_to_ports(job, attempt); lost > limits.taken_ports_max)
+    verdict.reason += fmt::format(
+        "; {} starts in a row were lost to ports of {}-{} that others had taken ({}), of which the first {} cost nothing: see who uses "
+        "the range on the node, or give the controller another --port-range",
+        lost, limits.port_first, limits.port_last, ports_tried(job, attempt), limits.taken_ports_max);
+  return verdict;
 }
 
 // Another one is another state directory, which the cause says.
@@ -162,7 +160,7 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     const std::string why = job.cancel_reason.empty() ? "" : ": " + job.cancel_reason;
     return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
   }
-  if (const NodeStartFailed* failure = first_start_failure(attempt)) return of_start_failure(*failure);
+  if (const NodeStartFailed* failure = first_start_failure(attempt)) return of_start_failure(job, attempt, *failure, limits);
   const std::optional<End> own = first_end(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
   if (const std::optional<End> end = first_end(attempt, killed)) {
     const bool echo = !own || own->node() != end->node() || end->at() - own->at() <= kEcho;

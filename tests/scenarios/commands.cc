@@ -116,6 +116,7 @@ void limits(World& world, const Command& command) {
   core::Limits& limits = world.limits;
   if (command.has("silent_after")) limits.silent_after = duration_of(command.option("silent_after"));
   if (command.has("start_timeout")) limits.start_timeout = duration_of(command.option("start_timeout"));
+  if (command.has("taken_ports_max")) limits.taken_ports_max = number_of(command.option("taken_ports_max"));
   if (command.has("start_pause")) limits.start_pause = duration_of(command.option("start_pause"));
   if (command.has("archive_after")) limits.archive_after = duration_of(command.option("archive_after"));
   if (command.has("tombstones_max")) limits.tombstones_max = number_of(command.option("tombstones_max"));

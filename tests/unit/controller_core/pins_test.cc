@@ -295,7 +295,9 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   for (const char* id : {"j1", "j2", "j3", "j4"}) EXPECT_LT(world.job(id).current()->master_port, 20'004) << id;
   const PlaceResult fifth = place_spec(world, on_ascend("e", 1));
   EXPECT_THAT(fifth.nodes, IsEmpty());
-  EXPECT_EQ(fifth.why, "'n1' has no 32 ports of 20000-20099 in a row free for HCCL; give the controller a wider range");
+  EXPECT_EQ(fifth.why,
+            "'n1' has no 32 ports of 20000-20099 in a row free for HCCL, because other attempts hold them; they come free as those end, and a wider "
+            "--port-range of the controller has more");
   v1::JobSpec own = on_ascend("f", 1);
   (*own.mutable_runtime()->mutable_env())["HCCL_IF_BASE_PORT"] = "50000";
   ASSERT_EQ(place_spec(world, own).nodes.size(), 1U);
@@ -321,7 +323,10 @@ TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   world.submit("j3", third);
   third.set_name("d");
   const PlaceResult none = place_spec(world, third);
-  EXPECT_EQ(none.why, "'n1', 'n2' have no 32 ports of 20000-20099 in a row free for HCCL, the same on every host; give the controller a wider range");
+  EXPECT_EQ(
+      none.why,
+      "'n1', 'n2' have no 32 ports of 20000-20099 in a row free for HCCL, the same on every host, because other attempts hold them; they come free as those "
+      "end, and a wider --port-range of the controller has more");
 }
 
 TEST(Addresses, OfThisHostAloneDoForAGangOnThisHostAlone) {
@@ -373,9 +378,35 @@ TEST(HcclPorts, AnAttemptThatIsJustOverKeepsItsOwnForAWhile) {
   world.submit("j2", on_ascend("b", 1));
   EXPECT_EQ(block_of(world, "j2"), first - 32);
   // With no other left it is given again.
-  world.limits.port_first = 29'904;  // for rank 0, the other job, and this one
+  world.limits.port_first = 29'905;  // for rank 0, the other job, and this one
   world.limits.port_last = 29'999;
   EXPECT_EQ(place_spec(world, on_ascend("c", 1)).nodes.at(0).hccl_port, first);
+}
+
+// The only block of a small range had the port in it whose turn it was for rank 0, and the job waited although the node was idle.
+TEST(HcclPorts, ComeBeforeRankZerosOwn) {
+  SmallWorld world;
+  join(world, "n1", ascend(2, "10.0.0.1"));
+  world.limits.port_first = 20'000;
+  world.limits.port_last = 20'039;
+  world.ledger.port_cursor["10.0.0.1"] = 20'015;
+  const PlaceResult placed = place_spec(world, on_ascend("a", 1));
+  ASSERT_EQ(placed.nodes.size(), 1U) << placed.why;
+  EXPECT_EQ(placed.nodes[0].hccl_port, 20'008);
+  EXPECT_EQ(placed.master_port, 20'000);
+  v1::JobSpec fixed = on_ascend("b", 1);
+  fixed.mutable_network()->set_master_port(20'007);
+  EXPECT_EQ(place_spec(world, fixed).master_port, 20'007);
+  EXPECT_FALSE(never_fits(world.ledger, world.presence, {.spec = fixed}, world.now, world.limits));
+  v1::JobSpec inside = fixed;
+  inside.mutable_network()->set_master_port(20'008);
+  const PlaceResult refused = place_spec(world, inside);
+  EXPECT_TRUE(refused.never);
+  EXPECT_THAT(refused.why, HasSubstr("--port-range 20000-20039 has 40, with network.master_port 20008 among them"));
+  EXPECT_TRUE(never_fits(world.ledger, world.presence, {.spec = inside}, world.now, world.limits));
+  EXPECT_NE(demands_of(fixed), demands_of(inside)) << "else the answer for one would stand for both in the queue";
+  world.limits.port_last = 20'071;
+  EXPECT_EQ(place_spec(world, inside).nodes.at(0).hccl_port, 20'040) << "the other block";
 }
 
 TEST(HcclPorts, NobodyElseGetsAny) {
