@@ -11,8 +11,8 @@ namespace {
 std::string text_of(rlim_t value) { return value == RLIM_INFINITY ? "unlimited" : std::to_string(value); }
 
 void complain(Complaints& complaints, const char* name, rlim_t wanted, rlim_t most) {
-  complaints.say(std::string("setting limit '") + name + "' to " + text_of(wanted) + ": only root may go above " + text_of(most) +
-                 ", which it is now; raise it for the agent");
+  complaints.say(std::string("setting limit '") + name + "' to " + text_of(wanted) + ": the hard limit is " + text_of(most) +
+                 ", and going above it takes CAP_SYS_RESOURCE, which root has, but not in most containers; raise it for the agent");
 }
 
 void raise(__rlimit_resource which, std::uint64_t asked, const char* name, Complaints& complaints) {

@@ -15,7 +15,7 @@ struct RankLimits {
   std::optional<rlimit> nofile;  // for each rank to set; never above this process's hard limit. Nothing: leave
 };
 
-// 0 in the launch record = leave. A limit that only root may raise is raised as far as it goes, with a line that says so.
+// 0 in the launch record = leave. A limit that this process may not raise so far is raised as far as it goes, with a line that says so.
 RankLimits apply_limits(const rundir::v1::Launch& launch, Complaints& complaints);
 
 }  // namespace muster::worker

@@ -286,10 +286,10 @@ Result<std::uint64_t> LogFile::trim(std::uint64_t cap) {
   return punch(align_down(std::min(limit, size_ - cap)), kSoftCapReason);
 }
 
-Result<std::uint64_t> LogFile::give_up(std::uint64_t want) {
+Result<std::uint64_t> LogFile::give_up(std::uint64_t want, std::uint64_t keep) {
   const std::scoped_lock lock(mutex_);
   const std::uint64_t floor = std::max(kBlock, floor_.position());
-  return punch(align_down(std::min(parsed_, floor + want + kBlock - 1)), kHardCapReason);
+  return punch(align_down(std::min({parsed_, size_ - std::min(size_, keep), floor + want + kBlock - 1})), kHardCapReason);
 }
 
 std::uint64_t LogFile::held_bytes() {

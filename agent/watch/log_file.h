@@ -62,8 +62,8 @@ class LogFile {
   // --- room (the watch's thread) ---------------------------------------------------------------------------------------------------------
   // Punches what the controller has synced, down to `cap` bytes kept.
   Result<std::uint64_t> trim(std::uint64_t cap);
-  // Punches up to `want` bytes from the oldest on, shipped or not, parsed ones only; answers how many went.
-  Result<std::uint64_t> give_up(std::uint64_t want);
+  // Punches `want` bytes from the oldest on, whole blocks, shipped or not; parsed ones only, and never of the newest `keep`. Answers how many went.
+  Result<std::uint64_t> give_up(std::uint64_t want, std::uint64_t keep);
   std::uint64_t held_bytes();
 
  private:

@@ -20,7 +20,7 @@ Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& fil
   std::uint64_t given_up = 0;
   for (const auto& [held, file] : largest) {
     if (given_up >= missing || held <= kKeepNewest) break;
-    auto went = file->give_up(std::min(missing - given_up, held - kKeepNewest));
+    auto went = file->give_up(missing - given_up, kKeepNewest);
     if (!went) return fail(std::move(went.error()));
     given_up += *went;
   }

@@ -162,6 +162,19 @@ class AgentTest : public ::testing::Test {
   std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
 };
 
+// Its boot time hardly moves: a bad exit waits a few milliseconds for its evidence, and a busy machine takes longer to run the thread that brings it.
+class SlowClock final : public Clock {
+ public:
+  [[nodiscard]] Now now() const override {
+    Now now = system_clock().now();
+    now.boot = begin_ + (now.boot - begin_) / 1000;
+    return now;
+  }
+
+ private:
+  const BootTime begin_ = system_clock().now().boot;
+};
+
 TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
   begin();
   wishes_.want(run_order("echo 'RuntimeError: boom' >&2; exit 3", 2));
@@ -191,6 +204,8 @@ TEST_F(AgentTest, RunsAnOrderAndReportsItToTheEnd) {
 }
 
 TEST_F(AgentTest, NextLifeTellsTheSameFactsAgain) {
+  static const SlowClock clock;
+  clock_ = &clock;
   begin();
   wishes_.want(run_order("echo 'ValueError: bad'; exit 1"));
   ASSERT_TRUE(fact(v1::Fact::kSwept));
@@ -289,6 +304,8 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
 }
 
 TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
+  static const SlowClock clock;
+  clock_ = &clock;
   begin();
   v1::Order order = run_order("if [ $RANK = 0 ]; then echo training done; exit 0; fi; echo 'ValueError: bad batch' >&2; exit 1", 2);
   order.mutable_run()->mutable_watching()->set_success_regex("training done");
@@ -383,12 +400,13 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   static const SetClock clock;
   clock_ = &clock;
   begin();
-  v1::Order order = run_order("if [ $RANK = 0 ]; then exec sleep 1000; fi; echo 'ValueError: bad batch' >&2; exit 1", 2);
+  v1::Order order = run_order("if [ $RANK = 0 ]; then exec sleep 1000; fi; echo training done", 2);
+  order.mutable_run()->mutable_watching()->set_success_regex("training done");
   order.mutable_run()->mutable_orphan_grace()->set_seconds(5);
   wishes_.want(order);
   const auto exited = fact(v1::Fact::kExited);
   ASSERT_TRUE(exited);
-  EXPECT_NE(exited->exited().evidence().find("ValueError: bad batch"), std::string::npos);
+  EXPECT_TRUE(exited->exited().success_seen());
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
   EXPECT_GT(living(), 0U);
   wishes_.want(stop_order());

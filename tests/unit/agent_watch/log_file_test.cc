@@ -171,7 +171,7 @@ TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_resta
   for (int line = 0; truth.size() < (256 << 10); ++line) truth += "line " + std::to_string(line) + "\n";
   rank.write(truth);
   parse();
-  const std::uint64_t went = file_->give_up(100 << 10).value();
+  const std::uint64_t went = file_->give_up(100 << 10, 64 << 10).value();
   EXPECT_GE(went, 100u << 10);
   restart();
   parse();
@@ -181,6 +181,18 @@ TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_resta
   EXPECT_EQ(gaps_[0].reason, kHardCapReason);
   EXPECT_EQ(gaps_[0].from, 0u);
   EXPECT_EQ(kept_, truth.substr(gaps_[0].to));
+}
+
+// A look after the first took a block of them: its end was rounded up.
+TEST_F(LogFileTest, the_hard_cap_never_takes_the_newest) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write(std::string(700'001, 'x'));
+  parse();
+  for (const std::uint64_t want : {400u << 10, 400u << 10, 1u}) ASSERT_TRUE(file_->give_up(want, 64 << 10).has_value());
+  EXPECT_GE(file_->held_bytes(), 64u << 10);
+  EXPECT_LT(file_->held_bytes(), (64u << 10) + 4096);
 }
 
 TEST_F(LogFileTest, a_damaged_cursor_is_set_aside) {

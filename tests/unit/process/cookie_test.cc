@@ -139,19 +139,21 @@ TEST(CookieScanOf, WhatIsOlderThanTheCookieKeepsNobodyWaiting) {
 
 TEST(Sweep, KillsWhatLeftSessionGroupAndParent) {
   const auto value = unique_value("daemons");
-  int ready[2];
-  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
   const pid_t pid = start(value, {"--children", "3"});
-  // The daemons are there when the scan says so; wait by the scan itself, with a deadline.
-  std::size_t seen = 0;
-  for (pollfd wait{.fd = ready[0], .events = POLLIN, .revents = 0}; seen < 4; ::poll(&wait, 1, 1)) seen = scan_cookie(kName, value)->found.size();
+  // They are there when a scan finds the stub and three in sessions of their own, and of those who made the sessions nobody any more.
+  const auto all_there = [&] {
+    const auto scan = scan_cookie(kName, value);
+    return scan && scan->found.size() == 4 && scan->sessions.size() == 4 &&
+           std::ranges::none_of(scan->found, [&](const ProcessId& one) { return scan->sessions.contains(one.pid); });
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (!all_there() && std::chrono::steady_clock::now() < until) ::poll(nullptr, 0, 1);
+  EXPECT_TRUE(all_there());
   finish(pid);
   const auto killed = sweep_cookie(kName, value, kPatienceMs);
   ASSERT_TRUE(killed) << killed.error().message;
   EXPECT_EQ(*killed, 3U);
   EXPECT_TRUE(scan_cookie(kName, value)->found.empty());
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST(Sweep, EndsAGrowingFamily) {

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <stdexcept>
+#include <thread>
 
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
@@ -143,9 +145,14 @@ std::string RunUnderTest::log(std::uint32_t rank) const {
   return text ? *text : "(" + text.error().message + ")";
 }
 
-std::size_t RunUnderTest::carriers() const {
-  const auto scan = process::scan_cookie(rundir::kCookieVariable, launch.cookie());
-  return scan ? scan->found.size() : 0;
+std::vector<process::ProcessId> RunUnderTest::living() const {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  for (;;) {
+    auto scan = process::scan_cookie(rundir::kCookieVariable, launch.cookie());
+    if (!scan) throw std::runtime_error(scan.error().message);
+    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline) return std::move(scan->found);
+    std::this_thread::yield();
+  }
 }
 
 std::string kinds(const RunUnderTest::Events& events) {

@@ -47,7 +47,9 @@ class RunUnderTest {
   // Until the file in the directory is there.
   [[nodiscard]] bool wait_for_file(const std::filesystem::path& file) const;
   [[nodiscard]] std::string log(std::uint32_t rank) const;
-  [[nodiscard]] std::size_t carriers() const;  // processes with the cookie
+  // Living processes with the cookie. One in the middle of its exec shows none, and "started" does not say that it is through: looked at again until none is.
+  [[nodiscard]] std::vector<process::ProcessId> living() const;
+  [[nodiscard]] std::size_t carriers() const { return living().size(); }
 
   [[nodiscard]] static std::filesystem::path program(const std::string& name);
 

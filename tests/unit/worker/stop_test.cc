@@ -13,7 +13,6 @@
 #include <fstream>
 
 #include "common/process/cgroup.h"
-#include "common/process/cookie.h"
 #include "common/process/spawn.h"
 #include "tests/unit/process/stranger.h"
 #include "tests/unit/worker/run_under_test.h"
@@ -132,9 +131,7 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   ASSERT_TRUE(test.wait_for(Event::kStarted));  // rank 1 has its environment then, which may be after rank 0's end
   ASSERT_TRUE(test.wait_for(Event::kExited));
   // The group got SIGKILL before its leader was reaped; a member's death is not an event, so wait for the member itself.
-  const auto scan = process::scan_cookie(rundir::kCookieVariable, test.launch.cookie());
-  ASSERT_TRUE(scan);
-  for (const auto& process : scan->found) {
+  for (const auto& process : test.living()) {
     if (process.pid == pid_of(test.events(), 1)) continue;
     const auto pidfd = process::Pidfd::open(process);
     EXPECT_TRUE(!pidfd || wait_end(*pidfd));
@@ -251,10 +248,13 @@ TEST(Sweep, AMissingCgroupIsSaidAndDoneWithout) {
   EXPECT_TRUE(fs::exists(test.run.worker_log()));
 }
 
+// A worker whose lease is over before it has started its ranks starts none.
+constexpr milliseconds kLongerThanAStart(1500);
+
 TEST(Lease, ExpiryEndsTheRanks) {
   RunUnderTest test;
   test.stub({"--block"});
-  test.lease_for(milliseconds(400));
+  test.lease_for(kLongerThanAStart);
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   const auto events = test.events();
@@ -269,11 +269,11 @@ TEST(Lease, RenewedGoesOn) {
   test.shell("read line < go; exit 0");
   ASSERT_EQ(::mkfifo((test.dir / "go").c_str(), 0600), 0);
   const auto began = system_clock().now().boot;
-  test.lease_for(milliseconds(300));
+  test.lease_for(kLongerThanAStart);
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
-  test.lease_for(milliseconds(700));
-  wait_until(began + milliseconds(450));  // the old end passes, and nothing may happen
+  test.lease_for(std::chrono::minutes(1));
+  wait_until(began + kLongerThanAStart + milliseconds(150));  // the old end passes, and nothing may happen
   EXPECT_EQ(kinds(test.events()), "RS");
   std::ofstream(test.dir / "go") << "go\n";
   EXPECT_EQ(test.wait_worker(), 0);
@@ -283,7 +283,7 @@ TEST(Lease, RenewedGoesOn) {
 TEST(Lease, GoneAtItsEndIsPast) {
   RunUnderTest test;
   test.stub({"--block"});
-  test.lease_for(milliseconds(400));
+  test.lease_for(kLongerThanAStart);
   test.start();
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   fs::remove(test.run.lease());
@@ -387,9 +387,7 @@ TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
     test.signal(SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(test.wait_worker()));
     // Nobody kills here: they must be gone by themselves. Those that are still dying are waited for.
-    const auto scan = process::scan_cookie(rundir::kCookieVariable, test.launch.cookie());
-    ASSERT_TRUE(scan);
-    for (const auto& process : scan->found) {
+    for (const auto& process : test.living()) {
       const auto pidfd = process::Pidfd::open(process);
       EXPECT_TRUE(!pidfd || wait_end(*pidfd)) << process.pid;
     }
