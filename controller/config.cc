@@ -124,7 +124,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--pulse-interval", pulse_interval, "MUSTER_CONTROLLER_PULSE_INTERVAL", "How often an agent says that it is there; silent after 3.2 of them")
       ->capture_default_str()
       ->type_name("TIME");
-  option("--port-range", port_range, "MUSTER_CONTROLLER_PORT_RANGE", "Ports for jobs' masters")->capture_default_str()->type_name("FIRST-LAST");
+  option("--port-range", port_range, "MUSTER_CONTROLLER_PORT_RANGE", "Ports that jobs get on each node: rank 0's and HCCL's blocks")
+      ->capture_default_str()
+      ->type_name("FIRST-LAST");
   app.add_option("--dump", config.dump, "Print what the journal of this state directory adds up to, then end; the controller must not be running")
       ->type_name("DIR");
   const auto end = [&](int code, std::string text) {
