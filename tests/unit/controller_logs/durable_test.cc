@@ -4,7 +4,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <set>
+#include <utility>
 
 #include "common/io/unique_fd.h"
 #include "tests/unit/controller_logs/store_fixture.h"
@@ -80,6 +84,41 @@ TEST_F(DurableTest, one_log_that_cannot_be_synced_holds_up_no_other_and_is_tried
   std::filesystem::rename(dir_.path() / "aside", log);
   EXPECT_EQ(synced(), std::vector<LogKey>{bad});
   EXPECT_EQ(store_->state(bad)->synced, 3u);
+}
+
+// One after the other, a thousand short jobs' logs were durable later than the next thousand ended: nodes held more and more runs, and every look at them all
+// cost more.
+TEST_F(DurableTest, many_logs_are_synced_side_by_side) {
+  constexpr std::uint32_t kMany = 64;
+  std::mutex mutex;
+  std::condition_variable news;
+  std::size_t inside = 0, most = 0;
+  bool waited = false;
+  calls_.file = [&](int fd) {
+    std::unique_lock lock(mutex);
+    most = std::max(most, ++inside);
+    news.notify_all();
+    if (most < 2 && !std::exchange(waited, true)) news.wait_for(lock, std::chrono::seconds(10), [&] { return most >= 2; });
+    --inside;
+    lock.unlock();
+    return ::fdatasync(fd);
+  };
+  reopen();
+  std::vector<LogKey> keys;
+  for (std::uint32_t rank = 0; rank < kMany; ++rank) {
+    keys.push_back({JobId("job"), AttemptNo(1), RankNo(rank)});
+    ASSERT_TRUE(store_->append(keys.back(), 0, "abc", {}).has_value());
+    ASSERT_TRUE(store_->finish(keys.back(), 3).has_value());
+  }
+  const Synced done = store_->sync();
+  EXPECT_FALSE(done.error);
+  EXPECT_GE(most, 2u);
+  std::vector<LogKey> durable;
+  for (const auto& [key, state] : done.logs) {
+    if (state.durable) durable.push_back(key);
+  }
+  EXPECT_EQ(durable, keys) << "each once, in order";
+  EXPECT_EQ(synced(), std::vector<LogKey>{});
 }
 
 // A disk whose syncs fail `left` times: all, or of files that end like this.
