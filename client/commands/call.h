@@ -24,6 +24,7 @@ using Jobs = v1::JobService::Stub;
 using Nodes = v1::NodeService::Stub;
 
 inline constexpr std::chrono::seconds kCallTime(20);
+inline constexpr std::chrono::seconds kLastLookTime(3);  // once --timeout is over: of a short one no call has come back yet
 
 // One call of a Jobs or Nodes method. With `interrupt` it ends as soon as that fires.
 template <class Stub, class Request, class Response>

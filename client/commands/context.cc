@@ -125,4 +125,6 @@ Error to_error(const Session& session, const grpc::Status& status) {
   return rpc::to_error(status);
 }
 
+bool may_pass(const Error& error) { return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted; }
+
 }  // namespace muster::client

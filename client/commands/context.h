@@ -68,5 +68,7 @@ struct Context {
 int report(const Context& context, const Error& error);
 // Of a failed call; an unreachable controller is said with its address and how to start one.
 Error to_error(const Session& session, const grpc::Status& status);
+// The controller is away, or has too much to do.
+bool may_pass(const Error& error);
 
 }  // namespace muster::client

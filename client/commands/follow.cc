@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "client/commands/call.h"
 #include "client/commands/job_streams.h"
@@ -29,6 +31,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
 constexpr auto kLookUp = 1000ms;
+constexpr auto kWhyFirst = 3s;  // of waiting in the queue: until then most jobs are placed
+constexpr auto kWhyNext = 10s;  // then twice as long each time: an answer costs the controller a look at its queue
+constexpr auto kWhyMost = 300s;
+constexpr auto kWhyTime = 2000ms;         // for the answer
 constexpr auto kLastLines = 5s;           // after the job's end, for log bytes that are still on their way
 constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
 constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
@@ -60,10 +66,11 @@ class Follower {
   }
 
  private:
-  Result<void> refresh() {
+  Result<void> refresh() { return refresh(&interrupt_, kCallTime); }
+  Result<void> refresh(Interrupt* ended_by, std::chrono::milliseconds time) {
     v1::GetJobRequest request;
     request.set_job(job_.id().empty() ? options_.job : job_.id());  // a name may be another job's by now
-    auto response = ask(session_, &Jobs::GetJob, request, &interrupt_);
+    auto response = ask(session_, &Jobs::GetJob, request, ended_by, time);
     if (!response) return fail(std::move(response.error()));
     job_ = std::move(*response->mutable_job());
     view_.set_job(job_);
@@ -87,6 +94,7 @@ class Follower {
           grace = std::chrono::steady_clock::now() + kLastLines;
         }
       }
+      say_why_it_waits();
       draw_block();
       if (ended && (logs_ended_ || std::chrono::steady_clock::now() >= grace)) return finish();
     }
@@ -100,16 +108,25 @@ class Follower {
   }
 
   // Time is up or Ctrl-C; perhaps before the job's name was learnt.
-  int leave() {
+  Result<int> leave() {
     erase_block();
-    const std::string name = render::printable(job_.spec().name().empty() ? options_.job : job_.spec().name());
-    if (interrupt_.timed_out()) {
-      fmt::print(stderr, "muster: time is up; job '{0}' goes on; come back with 'muster watch {0}'\n", name);
-      return kTimedOut;
-    }
-    fmt::print(stderr, "detached; job '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name);
+    if (interrupt_.timed_out()) return time_up();
+    fmt::print(stderr, "detached; job '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name());
     return kOk;
   }
+
+  Result<int> time_up() {
+    auto found = refresh(nullptr, kLastLookTime);
+    if (found && render::is_final(job_.phase())) return report_end();
+    if (!found && !may_pass(found.error())) return fail(std::move(found.error()));
+    if (!found)
+      fmt::print(stderr, "muster: time is up, and how job '{}' stands is not known: {}\n", name(), render::printable(found.error().message));
+    else
+      fmt::print(stderr, "muster: time is up; job '{0}' goes on; come back with 'muster watch {0}'\n", name());
+    return kTimedOut;
+  }
+
+  [[nodiscard]] std::string name() const { return render::printable(job_.spec().name().empty() ? options_.job : job_.spec().name()); }
 
   void on_watch(const v1::WatchResponse& response) {
     if (response.has_sample()) {
@@ -121,8 +138,33 @@ class Follower {
     }
     const v1::Event& event = response.event();
     if (event.type() == "attempt-placed") (void)refresh();  // its nodes are for the view alone: what was known before will do
+    if (event.phase() != v1::JOB_PHASE_UNSPECIFIED) job_.set_phase(event.phase());
     view_.set_phase(event.phase(), event.attempt());
     if (!options_.quiet && render::worth_showing(event)) say(render::event_line(event, terminal_ ? context_.err : context_.out, false));
+  }
+
+  // That a job waits, and for what, is no event.
+  void say_why_it_waits() {
+    if (job_.phase() != v1::JOB_PHASE_QUEUED || options_.quiet) {
+      why_at_.reset();
+      return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (!why_at_) {
+      why_at_ = now + kWhyFirst;
+      why_pause_ = kWhyNext;
+    }
+    if (now < *why_at_) return;
+    why_at_ = now + why_pause_;
+    why_pause_ = std::min<std::chrono::seconds>(2 * why_pause_, kWhyMost);
+    v1::ExplainJobRequest request;
+    request.set_job(job_.id());
+    const auto answer = ask(session_, &Jobs::ExplainJob, request, &interrupt_, kWhyTime);
+    if (!answer || answer->phase() != v1::JOB_PHASE_QUEUED) return;
+    const std::set<std::string> told = std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
+    for (const std::string& line : answer->lines()) {
+      if (!told.contains(line)) say(render::printable("queued: " + line));
+    }
   }
 
   void on_progress(const v1::Progress& progress) {
@@ -204,6 +246,11 @@ class Follower {
 
   Result<int> finish() {
     if (auto found = refresh(); !found) return lost(std::move(found.error()));
+    return report_end();
+  }
+
+  // `job_` is as it ended.
+  int report_end() {
     erase_block();
     if (job_.has_progress()) on_progress(job_.progress());
     cutter_.end_all([this](const LogLabel& log, std::string_view line) { on_line(log, line); });
@@ -219,7 +266,7 @@ class Follower {
       }
       fmt::print(to, "\n");
     }
-    if (!logs_ended_)
+    if (!logs_ended_ && options_.logs && !options_.quiet)
       fmt::print(to, "the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n", id);
     if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
       fmt::print(to, "{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", id,
@@ -253,6 +300,9 @@ class Follower {
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
   std::uint64_t setup_lines_not_shown_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> why_at_;  // when the queue is asked; nothing: the job is not in it
+  std::chrono::seconds why_pause_{};
+  std::set<std::string> why_;  // what it said last
   bool logs_ended_ = false;
   std::size_t drawn_ = 0;  // lines of the block on the terminal
   std::chrono::steady_clock::time_point last_progress_{};

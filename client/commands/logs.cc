@@ -31,7 +31,7 @@ struct LogsOptions {
   std::string attempt;
   std::string grep;
   std::string since;
-  std::uint64_t tail = 0;
+  std::uint64_t tail = 0;  // 0: not given
   std::string timeout;
   bool raw = false;
 };
@@ -148,8 +148,13 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
   v1::GetJobRequest request;
   request.set_job(options.job);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
-  if (!answer || !render::is_final(answer->job().phase())) return " yet";
-  return fmt::format(": the job has ended ({})", render::phase_text(answer->job().phase()));
+  if (!answer) return " yet";
+  const v1::Job& job = answer->job();
+  const std::string ended = render::is_final(job.phase()) ? fmt::format(": the job has ended ({})", render::phase_text(job.phase())) : "";
+  // The latest attempt may have ended before a rank of it started.
+  if (options.attempt.empty() && job.attempt() > 1)
+    return fmt::format(" of attempt {}{}{}; --attempt all has those of earlier ones", job.attempt(), ended.empty() ? " yet" : "", ended);
+  return ended.empty() ? " yet" : ended;
 }
 
 Result<int> logs(const Context& context, const LogsOptions& options) {
@@ -195,7 +200,7 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
   command->add_option("--node", options->node, "only what ran on this node")->type_name("NODE");
   command->add_option("--attempt", options->attempt, "this one, or all")->type_name("N");
   command->add_option("--since", options->since, "only what came since: 10m (ago), 14:05, 2026-03-01T14:05 (here), 2026-03-01T13:05Z")->type_name("TIME");
-  add_number_option(*command, "-n,--tail", options->tail, "begin this many lines before the end")->type_name("LINES");
+  add_number_option(*command, "-n,--tail", options->tail, "begin this many lines before the end, at least 1", 1)->type_name("LINES");
   command->add_option("--grep", options->grep, "only lines that match this regular expression")->type_name("RE");
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   command->add_flag("--raw", options->raw, "the bytes as they are, of one --rank, or of one --companion and its --node");

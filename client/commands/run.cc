@@ -100,9 +100,10 @@ void add_run(CLI::App& app, Context& context, int& exit) {
   command->footer(
       "examples:     muster run job.yaml --set resources.nodes=4 --env NCCL_DEBUG=INFO\n"
       "              id=$(muster run -d job.yaml) && muster wait $id\n"
-      "into a pipe:  events, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
+      "into a pipe:  events, why it waits, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
       "exit:         0 it succeeded (with -d: it was submitted; after Ctrl-C: it goes on)  1 it failed  2 these nodes can never run it  3 it was cancelled\n"
-      "              4 --timeout is over  12 the name is taken by a live job, or the request id by another spec  13 no controller  64 the spec is wrong");
+      "              4 --timeout is over  12 the name is taken by a live job, or the request id by another spec  13 no controller  64 the spec is wrong\n"
+      "              70 the controller took no new job: its disk is nearly full, or it has too much to do");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return run(chosen, *options); });
 }
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
@@ -30,14 +32,23 @@ void print_attempts(const Context& context, const v1::Job& job) {
   fmt::print("\n{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
+// Why it waits; the rest of a job's life is in the job.
+std::vector<std::string> queue_says(const Context& context, const v1::Job& job) {
+  if (job.phase() != v1::JOB_PHASE_QUEUED) return {};
+  v1::ExplainJobRequest request;
+  request.set_job(job.id());
+  const auto answer = ask(context, &Jobs::ExplainJob, request);
+  if (!answer || answer->phase() != v1::JOB_PHASE_QUEUED) return {};
+  return {answer->lines().begin(), answer->lines().end()};
+}
+
 void print_job(const Context& context, const v1::Job& job) {
   const WallTime now = system_clock().now().wall;
-  const auto line = [&](std::string_view name, const std::string& value) {
-    fmt::print("{}", render::field_line(context.out, name, value));
-  };
+  const auto line = [&](std::string_view name, const std::string& value) { fmt::print("{}", render::field_line(context.out, name, value)); };
   line("name", context.out.paint(render::Tint::Bold, job.spec().name()));
   line("id", job.id());
   line("phase", context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
+  for (const std::string& why : queue_says(context, job)) line("why", why);
   line("engine", job.spec().engine());
   line("submitted", render::ago_text(job.submitted_at(), now));
   if (job.has_ended_at()) line("ended", render::ago_text(job.ended_at(), now));

@@ -31,8 +31,11 @@ std::optional<int> reached(const v1::Job& job, const std::string& until) {
   return until == "checkpoint" ? kJobFailed : kOk;
 }
 
-// The controller is away, or has too much to do: it may pass.
-bool may_pass(const Error& error) { return error.code == ErrorCode::Unreachable || error.code == ErrorCode::ResourceExhausted; }
+std::string doing(const WaitOptions& options) {
+  const std::string job = render::printable(options.job);
+  return options.until == "checkpoint" ? fmt::format("waiting for a checkpoint of job '{}'", job)
+                                       : fmt::format("waiting for job '{}' to be {}", job, options.until);
+}
 
 bool may_matter(const std::string& event, const std::string& until) {
   return event == "job-ended" || (until == "running" && event == "node-started") || (until == "checkpoint" && event == "checkpoint-completed");
@@ -40,18 +43,21 @@ bool may_matter(const std::string& event, const std::string& until) {
 
 Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   std::string job = options.job;  // its id as soon as that is known: the name may be another job's later
-  const auto look = [&]() -> Result<std::optional<int>> {
+  const auto look = [&](Interrupt* ended_by, std::chrono::milliseconds time) -> Result<std::optional<int>> {
     v1::GetJobRequest request;
     request.set_job(job);
-    auto response = ask(session, &Jobs::GetJob, request, &interrupt);
+    auto response = ask(session, &Jobs::GetJob, request, ended_by, time);
     if (!response) return fail(std::move(response.error()));
     job = response->job().id();
-    return reached(response->job(), options.until);
+    const auto code = reached(response->job(), options.until);
+    if (code && *code != kOk && options.until != "done")
+      fmt::print(stderr, "muster: {}: it has ended without ({})\n", doing(options), render::phase_text(response->job().phase()));
+    return code;
   };
   // Asked after each event that could matter, from the first on: what is asked for may have been there before we came.
   rpc::Backoff backoff(std::hash<std::string>{}(options.job));
   for (bool first = true; !interrupt.fired(); first = false) {
-    auto state = look();
+    auto state = look(&interrupt, kCallTime);
     if (state && *state) return **state;
     if (!state && !interrupt.fired() && (first || !may_pass(state.error()))) return fail(std::move(state.error()));
     if (state) {
@@ -66,7 +72,7 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
       while (stream->Read(&response)) {
         if (!may_matter(response.event().type(), options.until)) continue;
         backoff.reset();
-        state = look();
+        state = look(&interrupt, kCallTime);
         if (state && *state) {
           call.TryCancel();
           return **state;
@@ -76,8 +82,16 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
     }
     interrupt.wait_for(backoff.next());
   }
-  const char* why = interrupt.timed_out() ? "time is up" : "interrupted";
-  fmt::print(stderr, "muster: waiting for job '{}' to be {}: {}; the job goes on\n", options.job, options.until, why);
+  if (interrupt.timed_out()) {
+    auto state = look(nullptr, kLastLookTime);
+    if (state && *state) return **state;
+    if (!state && !may_pass(state.error())) return fail(std::move(state.error()));
+    if (!state) {
+      fmt::print(stderr, "muster: {}: time is up, and how it stands is not known: {}\n", doing(options), render::printable(state.error().message));
+      return kTimedOut;
+    }
+  }
+  fmt::print(stderr, "muster: {}: {}; the job goes on\n", doing(options), interrupt.timed_out() ? "time is up" : "interrupted");
   return kTimedOut;
 }
 

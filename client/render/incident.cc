@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "client/render/text.h"
 
 namespace muster::render {
@@ -12,10 +17,9 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
   const bool has_fault = incident.has_fault();
   if (!has_fault && !incident.has_detected()) return out;
   const WallTime start = wall_time(has_fault ? incident.fault() : incident.detected());
+  std::vector<std::pair<Duration, std::string>> marks;
   const auto mark = [&](bool there, const google::protobuf::Timestamp& stamp, std::string_view name, const std::string& more) {
-    if (!there) return;
-    const Duration since = wall_time(stamp) - start;
-    out += fmt::format("  {:>9}  {}{}\n", since <= Duration::zero() ? "0" : "+" + duration_text(since), name, more);
+    if (there) marks.emplace_back(std::max(Duration::zero(), wall_time(stamp) - start), fmt::format("{}{}", name, more));
   };
   mark(has_fault, incident.fault(), "fault", fmt::format(" at {}", clock_text(incident.fault())));
   mark(incident.has_detected(), incident.detected(), "detected", "");
@@ -26,6 +30,9 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
   mark(incident.has_started(), incident.started(), "started", "");
   mark(incident.has_first_step(), incident.first_step(), "first step", "");
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
+  // One rank's first step may come before the last node's start.
+  std::ranges::stable_sort(marks, {}, &std::pair<Duration, std::string>::first);
+  for (const auto& [since, text] : marks) out += fmt::format("  {:>9}  {}\n", since == Duration::zero() ? "0" : "+" + duration_text(since), text);
   return out;
 }
 

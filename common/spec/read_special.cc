@@ -241,6 +241,8 @@ void SpecReader::devices(const Node& node, const KeyRow& row) {
       problem(node, "resources.devices", range.error().message);
   } else if (auto number = parse_number(*value, 1, 1024)) {
     resources.set_devices(static_cast<std::uint32_t>(*number));
+  } else if (!value->empty() && value->find_first_not_of("0123456789") == std::string::npos) {
+    problem(node, "resources.devices", number.error().message);
   } else {
     problem(node, "resources.devices", fmt::format("'{}' is neither a number nor a range of devices ({})", shown(*value), row.accepted));
   }

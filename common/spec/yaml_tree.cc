@@ -65,7 +65,7 @@ class Builder final : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, Node::Kind kind) {
     if (levels_.size() >= kDepthMax) {
-      report(mark, fmt::format("nested deeper than {} levels", kDepthMax));
+      report(mark, fmt::format("nested deeper than {} levels; is a bracket not closed?", kDepthMax));  // yaml-cpp opens such a one twice
       throw Enough{};
     }
     Node node = placed(mark);
@@ -167,11 +167,13 @@ Problem at_offset(std::string_view text, std::size_t offset, bool with_places, s
   return problem;
 }
 
-// The trap of this spec's own making: YAML takes the brace of a template for its own inside { } and [ ].
+// Of a tab yaml-cpp mostly says that a map value is illegal. The other trap is of this spec's own making: YAML takes the brace of a template for its own
+// inside { } and [ ].
 std::string_view hint(std::string_view text, const YAML::Mark& mark) {
   if (mark.is_null()) return {};
   for (int line = 0; line < mark.line && !text.empty(); ++line) text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
   const std::string_view line = text.substr(0, text.find('\n'));
+  if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos) return "; this line is indented with a tab: write spaces";
   return line.find("${") == std::string_view::npos ? "" : "; inside { } and [ ] a value with ${...} needs quotes";
 }
 
@@ -198,7 +200,10 @@ Tree read_tree(std::string_view text, bool with_places) {
         text, 0, with_places, fmt::format("the spec has {} bytes, more than the {} that one may have; put data into files", text.size(), kSpecBytesMax)));
     return tree;
   }
-  if (const auto bad = bad_byte(text)) {
+  if (const auto bad = bad_byte(text); bad && text[*bad] == '\0') {
+    tree.problems.push_back(at_offset(text, *bad, with_places, "a byte 0x00: no text file has one; is this the right file?"));
+    return tree;
+  } else if (bad) {
     tree.problems.push_back(
         at_offset(text, *bad, with_places,
                   fmt::format("byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", static_cast<unsigned>(static_cast<unsigned char>(text[*bad])))));

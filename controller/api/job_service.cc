@@ -39,7 +39,8 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     if (edge_.low_on_space && edge_.low_on_space()) {
       return reactor->Finish(
           {grpc::StatusCode::RESOURCE_EXHAUSTED,
-           "submitting job '" + spec->name() + "': the controller's disk is nearly full, new jobs wait until there is room; running ones go on"});
+           "submitting job '" + spec->name() +
+               "': the controller's disk is nearly full, new jobs are refused until there is room; running ones go on; submit it again then"});
     }
     const Now now = edge_.shell.now();
     std::string hash = spec::spec_hash(*spec);

@@ -241,7 +241,32 @@ class Verbs(unittest.TestCase):
             out, err = other.communicate(timeout=private.PATIENCE)
             self.assertEqual(other.returncode, 0, out + err)
             self.muster("wait", "slow-2")
+            # They said "time is up; the job goes on" of a job that had ended, because they had not asked.
+            for limit in ("0", "1ms"):
+                self.muster("wait", "slow", "--timeout", limit)
+                self.assertRegex(self.muster("watch", "slow", "--timeout", limit).out, r"slow succeeded after ")
+                self.cluster.muster("wait", "nobody", "--timeout", limit, code=10)
             self.assertEqual(self.muster("show", "slow", "-o", "name").out.strip(), name)
+
+    def test_time_is_up_and_nobody_answers(self):
+        """Whether the job goes on is not known then, and it is not said."""
+        with Private() as cluster:
+            controller = cluster.controller()
+            name = cluster.submit(job("unheard", "true"))
+            controller.process.send_signal(signal.SIGSTOP)
+            try:
+                for verb in ("wait", "watch"):
+                    done = cluster.muster(verb, name, "--timeout", "1ms", code=4)
+                    self.assertIn("time is up, and how", done.err)
+                    self.assertIn("is not known: calling the controller at ", done.err)
+                    self.assertNotIn("the job goes on", done.err)
+            finally:
+                controller.process.send_signal(signal.SIGCONT)
+
+    def test_wait_for_what_does_not_come(self):
+        name = self.cluster.submit(job("saves-nothing", "true"))
+        done = self.muster("wait", name, "--for", "checkpoint", code=1)
+        self.assertEqual(done.err, f"muster: waiting for a checkpoint of job '{name}': it has ended without (succeeded)\n")
 
     def wait_until_it_catches(self, process, number):
         """Until the command has the signal blocked, to take it when it likes."""
@@ -294,6 +319,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.muster("logs", "chatty", "--rank", "1", "--grep", "line 4[0-3]$").out.splitlines(), [f"rank 1 line {i}" for i in range(40, 44)])
         self.assertEqual(self.muster("logs", "chatty", "--rank", "0", "--tail", "2").out.splitlines(), ["rank 0 line 50", "no end"])
         self.assertEqual(self.muster("logs", "chatty", "--rank", "0", "--raw").out, "".join(f"rank 0 line {i}\n" for i in range(1, 51)) + "no end")
+        self.assertIn("from 1 to", self.muster("logs", "chatty", "--tail", "0", code=64).err)  # the whole log came
         self.assertEqual(self.muster("logs", "chatty", "--node", "n1", "--tail", "1").out.splitlines(), ["[rank 1] no end"])
         self.assertEqual(len(self.muster("logs", "chatty", "--rank", "0-1", "--attempt", "all").out.splitlines()), 102)
         self.assertEqual(len(self.muster("logs", "chatty", "--rank", "all").out.splitlines()), 102)
@@ -336,6 +362,10 @@ class Verbs(unittest.TestCase):
             self.cluster.submit(job("queued", "echo hello", "resources: {nodes: 2, devices: 2, type: cpu}"))
             done = self.muster("logs", "queued")
             self.assertEqual((done.out, done.err), ("", "no log lines yet\n"))
+            shown = self.muster("show", "queued").out
+            self.assertRegex(shown, r"(?m)^why +waits: ")
+            second = self.cluster.start("run", self.cluster.spec(job("queued-2", "true", "resources: {nodes: 2, devices: 2, type: cpu}")), "--timeout", "60s")
+            self.assertTrue(any(re.match(r"queued: (waits: |\d+ jobs? (is|are) ahead)", line) for line in iter(second.stdout.readline, "")), "a pipe is told why it waits")
             missing = self.cluster.start("logs", "queued", "-f", "--rank", "4")  # which ranks there are shows when it is placed
             there = self.cluster.start("logs", "queued", "-f", "--rank", "3")
             gate.open(4)
@@ -343,6 +373,17 @@ class Verbs(unittest.TestCase):
             self.assertIn("it has no rank 4; there are ranks 0-3 on nodes 'n0', 'n1' in attempt 1", missing.communicate(timeout=private.PATIENCE)[1])
             self.assertEqual((there.returncode, missing.returncode), (0, 10))
             self.cluster.muster("logs", "queued", "-f", "--attempt", "2", code=10)
+            second.communicate(timeout=private.PATIENCE)
+            self.assertEqual(second.returncode, 0)
+
+    def test_logs_of_an_attempt_that_could_not_start(self):
+        """The lines are an earlier attempt's: "no log lines" alone hides them."""
+        program = self.cluster.write("once.sh", "#!/bin/sh\necho first\nrm $0\nexit 1\n", 0o755)
+        name = self.cluster.submit(f"name: once-there\nengine: command\nlaunch: {{run: [{program}]}}\nresources: {{devices: 1, type: cpu}}\nrecovery: {{max_restarts: 1}}\n")
+        self.muster("wait", name, code=1)
+        done = self.muster("logs", name)
+        self.assertEqual((done.out, done.err), ("", "no log lines of attempt 2: the job has ended (failed); --attempt all has those of earlier ones\n"))
+        self.assertEqual(self.muster("logs", name, "--attempt", "all").out.splitlines(), ["[rank 0] first"])
 
     def test_logs_of_a_job_that_wrote_nothing(self):
         """It is not "yet" when nothing more can come."""

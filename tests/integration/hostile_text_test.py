@@ -31,6 +31,8 @@ VERBS = [
     ("node", "show", "n"), ("node", "show", "n", "-o", "wide"), ("node", "declare-dead", "n"), ("cancel", "j"), ("env", "j", "--rank", "1"), ("version",),
 ]
 LOGS = ("logs", "j")
+WATCH = ("watch", "j")
+BLOCK = re.compile("\x1b\\[[0-9]+A\x1b\\[J")  # its own: the block is drawn anew
 DOCUMENTS = [("ps", "-a"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "show", "n"), ("env", "j", "--rank", "1")]
 
 
@@ -178,6 +180,14 @@ class HostileText(Case):
                 self.assertGreater(len(text), 0)
                 self.assert_text(PAINT.sub("", text), text)
 
+    def test_a_follower_shows_text(self):
+        for way in (self.in_pipe, self.on_terminal):
+            with self.subTest(way.__name__):
+                shown, _ = way("--controller", self.address, *WATCH)
+                text = shown.decode(errors="replace")  # which bytes are no UTF-8 is the terminal's affair
+                self.assertIn("x?]0;title", text)
+                self.assert_text(PAINT.sub("", BLOCK.sub("", text)), text)
+
     def test_a_pipe_gets_the_bytes_of_a_log_behind_a_label_of_text(self):
         out, code = self.in_pipe("--controller", self.address, *LOGS)
         self.assertEqual((code, out.count(BYTES)), (0, 1), out)
@@ -203,7 +213,7 @@ class HostileText(Case):
     def test_errors_are_text(self):
         self.hostile.refuses = True
         try:
-            for verb in [*VERBS, LOGS]:
+            for verb in [*VERBS, LOGS, WATCH]:
                 if verb == ("version",):  # says its own, whatever the controller says
                     continue
                 with self.subTest(verb=" ".join(verb)):

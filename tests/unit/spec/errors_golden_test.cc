@@ -46,6 +46,7 @@ Golden read_golden() {
 
 std::string unescaped(std::string text) {
   for (std::size_t at = 0; (at = text.find("<0xff>", at)) != std::string::npos;) text.replace(at, 6, "\xff");
+  for (std::size_t at = 0; (at = text.find("<0x00>", at)) != std::string::npos;) text.replace(at, 6, 1, '\0');
   return text;
 }
 

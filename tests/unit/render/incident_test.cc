@@ -1,0 +1,30 @@
+// The timeline of a broken attempt, as people read it.
+#include "client/render/incident.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::render {
+namespace {
+
+google::protobuf::Timestamp at(int milliseconds) {
+  google::protobuf::Timestamp stamp;
+  stamp.set_seconds(1'700'000'000);
+  stamp.set_nanos(milliseconds * 1'000'000);
+  return stamp;
+}
+
+// A rank's first step came before the last node had told that it had started: the line of the start stood above it with the later time.
+TEST(Incident, IsInTheOrderOfTime) {
+  v1::Incident incident;
+  *incident.mutable_detected() = at(100);
+  *incident.mutable_decided() = at(90);  // another machine's clock
+  *incident.mutable_swept() = at(110);
+  *incident.mutable_started() = at(193);
+  *incident.mutable_first_step() = at(182);
+  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("        0  detected\n          0  decided\n      +10ms  swept\n"
+                                                                   "      +82ms  first step\n      +93ms  started\n"));
+}
+
+}  // namespace
+}  // namespace muster::render
