@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
@@ -16,8 +17,8 @@ namespace {
 
 struct LocalOptions {
   std::string dir;
-  std::uint32_t nodes = 2;
-  std::uint32_t devices = 4;
+  std::uint32_t nodes = 0;
+  std::uint32_t devices = 0;
   std::string timeout = "30s";
   std::vector<std::string> controller_args;
 };
@@ -44,7 +45,7 @@ std::string up_text(const std::vector<v1::Node>& nodes) {
   return text;
 }
 
-// Which numbers the user gave: a plain 'local up' takes what is there.
+// Which numbers the user gave: a plain 'local up' takes what is there or was.
 struct Asked {
   bool nodes = false;
   bool devices = false;
@@ -53,13 +54,17 @@ struct Asked {
 Result<int> up(Context& context, const LocalOptions& options, const Asked& asked) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
-  const auto nodes =
-      local_up(context, {.dir = dir_of(options), .nodes = options.nodes, .devices = options.devices, .controller_args = options.controller_args}, *timeout);
-  if (!nodes) return fail(nodes.error());
-  fmt::print("private cluster in {}: {}{}\n", dir_of(options).string(), up_text(*nodes), hint(options));
+  LocalUp wanted{.dir = dir_of(options), .nodes = std::nullopt, .devices = std::nullopt, .controller_args = options.controller_args};
+  if (asked.nodes) wanted.nodes = options.nodes;
+  if (asked.devices) wanted.devices = options.devices;
+  const auto done = local_up(context, wanted, *timeout);
+  if (!done) return fail(done.error());
+  const auto& nodes = done->nodes;
+  fmt::print("private cluster in {}: {}{}\n", dir_of(options).string(), up_text(nodes), hint(options));
+  if (!done->note.empty()) fmt::print(stderr, "{}\n", done->note);
   std::vector<std::string> other;
-  if (asked.nodes && nodes->size() != options.nodes) other.push_back(fmt::format("it has {}, not {}", counted(nodes->size(), "node"), options.nodes));
-  for (const auto& node : *nodes) {
+  if (asked.nodes && nodes.size() != options.nodes) other.push_back(fmt::format("it has {}, not {}", counted(nodes.size(), "node"), options.nodes));
+  for (const auto& node : nodes) {
     const auto devices = static_cast<std::uint32_t>(node.inventory().devices_size());
     if (asked.devices && devices != options.devices)
       other.push_back(fmt::format("'{}' has {}, not {}", node.name(), counted(devices, "device"), options.devices));
@@ -73,13 +78,17 @@ Result<int> up(Context& context, const LocalOptions& options, const Asked& asked
 Result<int> down(Context& context, const LocalOptions& options) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
-  if (const auto done = local_down(context, dir_of(options), *timeout); !done) return fail(done.error());
+  const auto not_cancelled = local_down(context, dir_of(options), *timeout);
+  if (!not_cancelled) return fail(not_cancelled.error());
   fmt::print("private cluster in {} is down; its state stays ('muster local up' goes on with it)\n", dir_of(options).string());
+  if (!not_cancelled->empty())
+    fmt::print(stderr, "its jobs could not be cancelled ({}): those that had not ended go on at the next 'muster local up'; 'muster cancel' ends them then\n",
+               *not_cancelled);
   return kOk;
 }
 
-Result<int> status(const Context& context, const LocalOptions& options) {
-  const auto daemons = read_daemons(dir_of(options));
+Result<int> status(Context& context, const LocalOptions& options) {
+  const auto daemons = find_daemons(dir_of(options));
   if (!daemons) return fail(daemons.error());
   render::Table table{.columns = {{"DAEMON"}, {"STATE"}, {"PID", render::Align::Right}, {"LOG"}}, .rows = {}};
   bool all = true;
@@ -87,12 +96,15 @@ Result<int> status(const Context& context, const LocalOptions& options) {
     const bool alive = is_up(daemon);
     all = all && alive;
     table.rows.push_back({daemon.node.empty() ? daemon.name : daemon.name + " " + daemon.node,
-                          context.out.paint(alive ? render::Tint::Good : render::Tint::Bad, alive ? "running" : "gone"), fmt::format("{}", daemon.process.pid),
-                          daemon.log.string()});
+                          context.out.paint(alive ? render::Tint::Good : render::Tint::Bad, alive ? "running" : "gone"),
+                          daemon.process.pid == 0 ? "-" : fmt::format("{}", daemon.process.pid), daemon.log.string()});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
   if (!all) fmt::print(stderr, "'muster local up' starts what is gone; jobs go on from where they are\n");
-  return all ? kOk : kUnreachable;
+  const bool controller = std::ranges::any_of(*daemons, [](const LocalDaemon& daemon) { return daemon.node.empty() && is_up(daemon); });
+  const std::string silence = controller ? local_silence(context, dir_of(options)) : "";
+  if (!silence.empty()) fmt::print(stderr, "{}\n", silence);
+  return all && silence.empty() ? kOk : kUnreachable;
 }
 
 }  // namespace
@@ -108,10 +120,11 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   // Options of their own: CLI11 gives variables to the verbs that were not called, too.
   auto options = std::make_shared<LocalOptions>();
   CLI::App* start = verb("up", "Start it, or what of it is gone", *options);
-  CLI::Option* nodes = add_number_option(*start, "-n,--nodes", options->nodes, "agents to run, 1 to 256", 1, 256);
-  nodes->type_name("N")->capture_default_str();
-  CLI::Option* devices = add_number_option(*start, "-d,--devices", options->devices, "device slots a node, of type cpu, 1 to 1024", 1, 1024);
-  devices->type_name("N")->capture_default_str();
+  CLI::Option* nodes = add_number_option(*start, "-n,--nodes", options->nodes, "agents to run, 1 to 256 (default: those there were, else 2)", 1, 256);
+  nodes->type_name("N");
+  CLI::Option* devices =
+      add_number_option(*start, "-d,--devices", options->devices, "device slots a node, of type cpu, 1 to 1024 (default: as it had, else 4)", 1, 1024);
+  devices->type_name("N");
   add_timeout_option(*start, options->timeout, "for all nodes to register");
   start->get_option("--timeout")->capture_default_str();
   start->add_option("--controller-arg", options->controller_args, "passed to muster-controller as it is (may be given again)")
@@ -126,7 +139,7 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   on_chosen(*stop, context, exit, [options](Context& chosen) { return down(chosen, *options); });
   options = std::make_shared<LocalOptions>();
   CLI::App* look = verb("status", "Which daemons run", *options);
-  look->footer("exit:         0 all run  10 none was started here  13 some are gone ('muster local up' starts them again)");
+  look->footer("exit:         0 all run  10 none was started here  13 some are gone or the controller cannot be reached ('muster local up' mends it)");
   on_chosen(*look, context, exit, [options](Context& chosen) { return status(chosen, *options); });
 }
 

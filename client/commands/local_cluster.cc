@@ -8,6 +8,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <string_view>
 
 #include "client/commands/call.h"
 #include "client/commands/local_paths.h"
@@ -15,6 +19,7 @@
 #include "common/process/cgroup.h"
 #include "common/process/cookie.h"
 #include "common/process/pidfd.h"
+#include "common/rpc/endpoint_file.h"
 #include "common/rundir/layout.h"
 #include "common/rundir/records.h"
 
@@ -35,28 +40,48 @@ Result<io::UniqueFd> lock_dir(const fs::path& dir) {
   return fd;
 }
 
-// All connected nodes, once those of `daemons` are among them.
-std::optional<std::vector<v1::Node>> connected_nodes(const Session& session, const std::vector<LocalDaemon>& daemons) {
+// All nodes that are connected.
+std::optional<std::vector<v1::Node>> connected_nodes(const Session& session) {
   auto answer = ask(session, &Nodes::ListNodes, v1::ListNodesRequest(), nullptr, std::chrono::seconds(1));
   if (!answer) return std::nullopt;
   std::vector<v1::Node> nodes;
   for (auto& node : *answer->mutable_nodes()) {
     if (node.connected()) nodes.push_back(std::move(node));
   }
-  const auto there = [&](const LocalDaemon& daemon) { return daemon.node.empty() || std::ranges::find(nodes, daemon.node, &v1::Node::name) != nodes.end(); };
-  if (!std::ranges::all_of(daemons, there)) return std::nullopt;
   return nodes;
+}
+
+// With what the daemons that are waited for complained of last.
+std::unexpected<Error> not_registered(const std::vector<LocalDaemon>& daemons, const std::vector<LocalDaemon>& missing) {
+  constexpr std::size_t kShown = 3;
+  std::string text = fmt::format("waiting for {} node{} to register: time is up; see '{}'", daemons.size() - 1, daemons.size() == 2 ? "" : "s",
+                                 daemons.back().log.parent_path().string());
+  for (const auto& daemon : missing | std::views::take(kShown)) {
+    if (const std::string line = last_complaint(daemon); !line.empty())
+      text += fmt::format("\n  {}{}: {}", daemon.name, daemon.node.empty() ? "" : " '" + daemon.node + "'", line);
+  }
+  return fail(ErrorCode::TimedOut, std::move(text));
 }
 
 // Waits until the nodes of `daemons` are connected, by the events that say so; daemons that die are noticed within a second.
 Result<std::vector<v1::Node>> wait_registered(const Context& context, const std::vector<LocalDaemon>& daemons, Clock::time_point until) {
+  std::vector<LocalDaemon> missing = daemons;
   while (Clock::now() < until) {
     if (auto alive = all_up(daemons); !alive) return fail(std::move(alive.error()));
     auto session = context.connect();
     if (session) {
       const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
       if (status) {
-        if (auto nodes = connected_nodes(*session, daemons)) return std::move(*nodes);
+        if (auto nodes = connected_nodes(*session)) {
+          missing.clear();
+          std::ranges::copy_if(daemons, std::back_inserter(missing), [&](const LocalDaemon& daemon) {
+            return !daemon.node.empty() && std::ranges::find(*nodes, daemon.node, &v1::Node::name) == nodes->end();
+          });
+          if (missing.empty()) {
+            if (auto alive = all_up(daemons); !alive) return fail(std::move(alive.error()));
+            return std::move(*nodes);
+          }
+        }
         // Something will register: its event ends this wait; the deadline bounds it, so that a dead daemon is noticed.
         grpc::ClientContext watch;
         session->prepare(watch, std::chrono::milliseconds(300));
@@ -76,23 +101,83 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context, const std:
       poll(&item, 1, 20);
     }
   }
-  return fail(ErrorCode::TimedOut, fmt::format("waiting for {} node{} to register: time is up; see '{}'", daemons.size() - 1, daemons.size() == 2 ? "" : "s",
-                                               daemons.back().log.parent_path().string()));
+  return not_registered(daemons, missing);
 }
 
-// One that was killed holds its state directory until the last of its threads is gone; a new one would be refused it. False.
-Result<bool> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
-  if (wait_gone({daemon}, until)) return false;
+// One that was killed holds its state directory until the last of its threads is gone; a new one would be refused it.
+Result<void> wait_for_end(const LocalDaemon& daemon, Clock::time_point until) {
+  if (wait_gone({daemon}, until)) return {};
   return fail(ErrorCode::TimedOut,
               fmt::format("starting the {}{}: the earlier one, process {}, was killed and has not ended (a stuck disk?); try again when it has", daemon.name,
                           daemon.node.empty() ? "" : " '" + daemon.node + "'", daemon.process.pid));
 }
 
-std::string node_name(std::uint32_t number) { return fmt::format("n{}", number); }
+// The file without which no client finds the controller; empty: none is missing.
+std::string missing_file(const fs::path& dir) {
+  const auto endpoint = rpc::read_endpoint_file(local_endpoint(dir));
+  if (!endpoint) return endpoint.error().code == ErrorCode::NotFound ? fmt::format("its endpoint file '{}' is missing", local_endpoint(dir).string()) : "";
+  constexpr std::string_view kUnix = "unix:";
+  if (!endpoint->address.starts_with(kUnix)) return "";
+  const std::string socket = endpoint->address.substr(kUnix.size());
+  std::error_code error;
+  return fs::exists(socket, error) || error ? "" : fmt::format("its socket '{}' is missing", socket);
+}
+
+Result<void> stop_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
+  signal_all(daemons, SIGTERM);
+  if (wait_gone(daemons, Clock::now() + std::chrono::seconds(5))) return {};
+  signal_all(daemons, SIGKILL);
+  if (wait_gone(daemons, Clock::now() + std::chrono::seconds(5))) return {};
+  return fail(
+      ErrorCode::TimedOut,
+      fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'", dir.string()));
+}
+
+// The controller and the agents that `up` asks for; what it leaves open is as it was. With the processes of those that were started before, living or not.
+std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<LocalDaemon>& known) {
+  constexpr std::uint32_t kNodes = 2;
+  constexpr std::uint32_t kDevices = 4;
+  std::vector<LocalDaemon> plan = {{.name = "controller", .node = "", .log = local_log(up.dir, "controller")}};
+  std::uint32_t devices = 0;  // of a new one
+  const auto add = [&](LocalDaemon agent) {
+    if (std::ranges::none_of(plan, [&](const LocalDaemon& other) { return other.same_as(agent); })) plan.push_back(std::move(agent));
+  };
+  for (const auto& daemon : known) {
+    if (daemon.node.empty()) continue;
+    if (devices == 0) devices = daemon.devices;
+    if (!up.nodes) add({.name = "agent", .node = daemon.node, .log = daemon.log});
+  }
+  if (plan.size() == 1) {
+    for (std::uint32_t number = 0; number < up.nodes.value_or(kNodes); ++number) {
+      const std::string node = fmt::format("n{}", number);
+      add({.name = "agent", .node = node, .log = local_log(up.dir, node)});
+    }
+  }
+  for (auto& daemon : plan) {
+    const auto it = std::ranges::find_if(known, [&](const LocalDaemon& other) { return other.same_as(daemon); });
+    if (it != known.end()) daemon = *it;
+    if (daemon.node.empty()) continue;
+    if (up.devices && !is_up(daemon)) daemon.devices = *up.devices;
+    if (daemon.devices == 0) daemon.devices = up.devices.value_or(devices == 0 ? kDevices : devices);
+  }
+  return plan;
+}
+
+std::vector<std::string> controller_arguments(const LocalUp& up) {
+  const std::string socket = local_socket(up.dir).string();
+  std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(), "--endpoint-file", local_endpoint(up.dir).string()};
+  if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
+    args.insert(args.end(), {"--listen", "unix:" + socket});
+  } else {
+    args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file", (local_controller_dir(up.dir) / "token").string()});
+  }
+  args.insert(args.end(), up.controller_args.begin(), up.controller_args.end());
+  return args;
+}
 
 }  // namespace
 
-Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
+Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   for (const auto& dir : {up.dir, local_controller_dir(up.dir), up.dir / "agents", up.dir / "log"}) {
     if (auto made = io::make_dirs(dir, 0700); !made) return fail(std::move(made.error()));
@@ -101,85 +186,92 @@ Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std:
   if (!lock) return fail(std::move(lock.error()));
 
   std::vector<LocalDaemon> known;
-  if (auto read = read_daemons(up.dir)) known = std::move(*read);
+  if (auto found = find_daemons(up.dir)) known = std::move(*found);
+  const std::vector<LocalDaemon> plan = plan_daemons(up, known);
   std::vector<LocalDaemon> running;
-  // After each start: who is stopped half way must be found by the next 'local up' or 'local down'. So must the daemons of an earlier, larger cluster.
+  // Before each start and after it: who is stopped half way must find all of the plan at the next 'local up', and a disk that is full must stop it before
+  // anything is started. The daemons of an earlier, larger cluster are not forgotten.
   const auto remember = [&] {
     std::vector<LocalDaemon> all = running;
+    const auto listed = [&](const LocalDaemon& daemon) { return std::ranges::any_of(all, [&](const LocalDaemon& other) { return other.same_as(daemon); }); };
+    for (const auto& daemon : plan) {
+      if (!listed(daemon)) all.push_back(daemon);
+    }
     for (const auto& daemon : known) {
-      const bool listed = std::ranges::any_of(running, [&](const LocalDaemon& other) { return other.name == daemon.name && other.node == daemon.node; });
-      if (!listed && process::alive(daemon.process)) all.push_back(daemon);
+      if (!listed(daemon) && process::alive(daemon.process)) all.push_back(daemon);
     }
     return write_daemons(up.dir, all);
   };
-  // True: it runs, and is in `running` now. False: nothing of an earlier one is left.
-  const auto adopt = [&](const std::string& name, const std::string& node) -> Result<bool> {
-    const auto it = std::ranges::find_if(known, [&](const LocalDaemon& daemon) { return daemon.name == name && daemon.node == node; });
-    if (it == known.end()) return false;
-    if (!is_up(*it)) return wait_for_end(*it, until);
-    running.push_back(*it);
-    return true;
-  };
-  const fs::path endpoint = local_endpoint(up.dir);
-  auto adopted = adopt("controller", "");
-  if (!adopted) return fail(std::move(adopted.error()));
-  if (!*adopted) {
-    std::error_code ignored;
-    fs::remove(endpoint, ignored);  // of a controller that is gone: nobody must find it
-    const std::string socket = local_socket(up.dir).string();
-    std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(), "--endpoint-file", endpoint.string()};
-    if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
-      args.insert(args.end(), {"--listen", "unix:" + socket});
-    } else {
-      args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file", (local_controller_dir(up.dir) / "token").string()});
+  LocalNodes done;
+  for (const auto& daemon : plan) {
+    const bool controller = daemon.node.empty();
+    const std::string missing = controller && is_up(daemon) ? missing_file(up.dir) : "";
+    if (is_up(daemon) && missing.empty()) {
+      running.push_back(daemon);
+      continue;
     }
-    args.insert(args.end(), up.controller_args.begin(), up.controller_args.end());
-    auto started = start_daemon(up.dir, "controller", "", "controller", std::move(args));
+    if (!missing.empty()) {
+      done.note = fmt::format("the controller ran, but {}: it was started anew; jobs go on", missing);
+      if (auto stopped = stop_daemons(up.dir, {daemon}); !stopped) return fail(std::move(stopped.error()));
+    }
+    if (auto ended = wait_for_end(daemon, until); !ended) return fail(std::move(ended.error()));
+    if (auto written = remember(); !written) return fail(std::move(written.error()));
+    std::error_code ignored;
+    if (controller) fs::remove(local_endpoint(up.dir), ignored);  // of a controller that is gone: nobody must find it
+    auto started =
+        controller ? start_daemon(up.dir, "controller", "", "controller", controller_arguments(up))
+                   : start_daemon(up.dir, "agent", daemon.node, daemon.node,
+                                  {"--controller", local_endpoint(up.dir).string(), "--name", daemon.node, "--state-dir",
+                                   local_agent_dir(up.dir, daemon.node).string(), "--devices", fmt::format("{}", daemon.devices), "--address", "127.0.0.1"});
     if (!started) return fail(std::move(started.error()));
+    started->devices = daemon.devices;
     running.push_back(std::move(*started));
     if (auto written = remember(); !written) return fail(std::move(written.error()));
   }
-  for (std::uint32_t number = 0; number < up.nodes; ++number) {
-    const std::string node = node_name(number);
-    adopted = adopt("agent", node);
-    if (!adopted) return fail(std::move(adopted.error()));
-    if (*adopted) continue;
-    auto started = start_daemon(up.dir, "agent", node, node,
-                                {"--controller", endpoint.string(), "--name", node, "--state-dir", local_agent_dir(up.dir, node).string(), "--devices",
-                                 fmt::format("{}", up.devices), "--address", "127.0.0.1"});
-    if (!started) return fail(std::move(started.error()));
-    running.push_back(std::move(*started));
-    if (auto written = remember(); !written) return fail(std::move(written.error()));
-  }
-  context.controller = endpoint.string();
-  return wait_registered(context, running, until);
+  (void)remember();  // what runs is found without it
+  context.controller = local_endpoint(up.dir).string();
+  auto nodes = wait_registered(context, running, until);
+  if (!nodes) return fail(std::move(nodes.error()));
+  done.nodes = std::move(*nodes);
+  return done;
+}
+
+std::string local_silence(Context& context, const fs::path& dir) {
+  context.controller = local_endpoint(dir).string();
+  if (const std::string missing = missing_file(dir); !missing.empty())
+    return fmt::format("the controller runs, but {}: 'muster local up' starts it anew; jobs go on", missing);
+  const auto session = context.connect();
+  if (session && ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(3))) return "";
+  return fmt::format("the controller runs, but does not answer (frozen, overloaded or still starting?); see '{}'", local_log(dir, "controller").string());
 }
 
 namespace {
 
-// Asks that every live job be cancelled and waits for the ends. Best effort: the daemons may be gone already.
-void cancel_jobs(const Context& context, Clock::time_point until) {
+// Asks that every live job be cancelled and waits for the ends. Best effort: the answer says why not all could be asked for; empty: all were.
+std::string cancel_jobs(const Context& context, Clock::time_point until) {
+  constexpr const char* kSilent = "the controller did not answer";
   auto session = context.connect();
-  if (!session) return;
+  if (!session) return kSilent;
   constexpr std::chrono::seconds kShort(3);
   std::vector<std::string> jobs;
   v1::ListJobsRequest page;
   do {
     const auto answer = ask(*session, &Jobs::ListJobs, page, nullptr, kShort);
-    if (!answer) break;
+    if (!answer) return kSilent;
     for (const auto& job : answer->jobs()) jobs.push_back(job.id());
     page.set_page_token(answer->next_page_token());
   } while (!page.page_token().empty());
   for (const auto& job : jobs) {
-    if (Clock::now() >= until) return;
+    if (Clock::now() >= until) return "time was up";
     v1::CancelJobRequest request;
     request.set_job(job);
     request.set_reason("the private cluster is going down");
-    (void)ask(*session, &Jobs::CancelJob, request, nullptr, kShort);
+    const auto asked = ask(*session, &Jobs::CancelJob, request, nullptr, kShort);
+    if (!asked && asked.error().code == ErrorCode::Unreachable) return kSilent;
   }
   for (const auto& job : jobs) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    if (left.count() <= 0) return;
+    if (left.count() <= 0) return "";
     grpc::ClientContext call;
     session->prepare(call, left);
     v1::WatchRequest request;
@@ -191,6 +283,7 @@ void cancel_jobs(const Context& context, Clock::time_point until) {
     }
     (void)stream->Finish();
   }
+  return "";
 }
 
 // Workers outlive agents: those whose claim stands in a run directory of this cluster are killed, then all that carries their cookie.
@@ -222,34 +315,31 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
 
 }  // namespace
 
-Result<void> local_down(Context& context, const fs::path& dir, std::chrono::milliseconds timeout) {
-  auto daemons = read_daemons(dir);
-  if (!daemons) return fail(std::move(daemons.error()));
+Result<std::string> local_down(Context& context, const fs::path& dir, std::chrono::milliseconds timeout) {
+  if (auto found = find_daemons(dir); !found) return fail(std::move(found.error()));
   auto lock = lock_dir(dir);
   if (!lock) return fail(std::move(lock.error()));
+  auto daemons = find_daemons(dir);  // again: a 'local up' may have been at work until now
+  if (!daemons) return fail(std::move(daemons.error()));
   context.controller = local_endpoint(dir).string();
   const auto until = Clock::now() + timeout;
-  if (!daemons->empty() && process::alive(daemons->front().process)) cancel_jobs(context, until);
-
   std::vector<LocalDaemon> agents;
   std::vector<LocalDaemon> controller;
   for (const auto& daemon : *daemons) (daemon.node.empty() ? controller : agents).push_back(daemon);
-  for (const auto* group : {&agents, &controller}) {  // agents first: the controller hears them leave
-    signal_all(*group, SIGTERM);
-    if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5))) {
-      signal_all(*group, SIGKILL);
-      if (!wait_gone(*group, Clock::now() + std::chrono::seconds(5)))
-        return fail(ErrorCode::TimedOut,
-                    fmt::format("stopping the private cluster in '{}': a daemon does not end even by SIGKILL (a stuck disk?); see 'muster local status'",
-                                dir.string()));
-    }
+  std::string not_cancelled = "the controller was gone";
+  if (std::ranges::any_of(controller, is_up)) {
+    not_cancelled = missing_file(dir);
+    if (not_cancelled.empty()) not_cancelled = cancel_jobs(context, until);
   }
-  if (auto swept = sweep_workers(dir, until); !swept) return swept;
+  for (const auto* group : {&agents, &controller}) {  // agents first: the controller hears them leave
+    if (auto stopped = stop_daemons(dir, *group); !stopped) return fail(std::move(stopped.error()));
+  }
+  if (auto swept = sweep_workers(dir, until); !swept) return fail(std::move(swept.error()));
   std::error_code ignored;
   fs::remove(local_endpoint(dir), ignored);
   fs::remove(local_socket(dir), ignored);
   fs::remove(local_processes(dir), ignored);
-  return {};
+  return not_cancelled;
 }
 
 }  // namespace muster::client

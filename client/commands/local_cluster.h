@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,16 +17,25 @@ namespace muster::client {
 
 struct LocalUp {
   std::filesystem::path dir;
-  std::uint32_t nodes = 2;
-  std::uint32_t devices = 4;                 // a node
+  std::optional<std::uint32_t> nodes;        // none: those there were, else 2
+  std::optional<std::uint32_t> devices;      // a node; none: as many as it had, a new one as many as the first, else 4
   std::vector<std::string> controller_args;  // passed on, for tests and operators
+};
+struct LocalNodes {
+  std::vector<v1::Node> nodes;  // all that are connected
+  std::string note;             // what had to be mended; empty: nothing
 };
 
 // Starts what is not running, waits until every node of `up` is connected: then all nodes that are, those of an earlier, larger cluster among them. What runs
-// is left as it is, with as many devices as it has. A daemon that ends at once is reported with the end of its log.
-Result<std::vector<v1::Node>> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout);
+// is left as it is, with as many devices as it has, but a controller that no client can find: it is started anew. A daemon that ends at once is reported with
+// the end of its log.
+Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::milliseconds timeout);
 
-// Cancels all live jobs, waits for their ranks to be gone, then stops the daemons; whatever is left after the deadline is killed, ranks included.
-Result<void> local_down(Context& context, const std::filesystem::path& dir, std::chrono::milliseconds timeout);
+// Cancels all live jobs, waits for their ranks to be gone, then stops the daemons; whatever is left after the deadline is killed, ranks included. The answer
+// says why jobs could not be cancelled; empty: they were.
+Result<std::string> local_down(Context& context, const std::filesystem::path& dir, std::chrono::milliseconds timeout);
+
+// Of a controller that runs: why no client reaches it, and what would help. Empty: it answers.
+std::string local_silence(Context& context, const std::filesystem::path& dir);
 
 }  // namespace muster::client

@@ -3,11 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "client/commands/local_paths.h"
 #include "client/render/text.h"
@@ -64,8 +71,6 @@ bool is_killed(pid_t pid) {
   return false;
 }
 
-}  // namespace
-
 Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   auto text = io::read_file(local_processes(dir), 1 << 20);
   if (!text) {
@@ -76,8 +81,8 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   std::vector<LocalDaemon> out;
   const json list = json::parse(*text, nullptr, false);
   if (!list.is_array())
-    return fail(ErrorCode::DataLoss,
-                fmt::format("reading '{}': not what 'muster local up' writes; stop the daemons by hand and remove it", local_processes(dir).string()));
+    return fail(ErrorCode::DataLoss, fmt::format("reading '{}': not what 'muster local up' writes; remove it: daemons that run are found without it",
+                                                 local_processes(dir).string()));
   const auto boot = process::boot_id();
   if (!boot) return fail(boot.error());
   for (const auto& item : list) {
@@ -87,9 +92,95 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
     out.push_back({.name = item.value("name", ""),
                    .node = item.value("node", ""),
                    .process = {.pid = item.value("pid", 0), .start_time = start_time},
-                   .log = item.value("log", "")});
+                   .log = item.value("log", ""),
+                   .devices = item.value("devices", std::uint32_t{0})});
   }
   return out;
+}
+
+// What follows `flag` in a command line: the words of /proc/PID/cmdline, each ended by a zero byte.
+std::string_view value_of(std::string_view words, std::string_view flag) {
+  bool next = false;
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find('\0'));
+    if (next) return word;
+    next = word == flag;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return {};
+}
+
+bool same_folder(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return one == other || (one.is_absolute() && fs::equivalent(one, other, error) && !error);
+}
+
+// The daemon of the cluster in `dir` with this command line, if it is one.
+std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words) {
+  const fs::path program = words.substr(0, words.find('\0'));
+  const fs::path state = value_of(words, "--state-dir");
+  if (program.filename() == "muster-controller" && same_folder(state, local_controller_dir(dir)))
+    return LocalDaemon{.name = "controller", .node = "", .log = local_log(dir, "controller")};
+  if (program.filename() != "muster-agent" || !same_folder(state.parent_path(), local_agent_dir(dir, "x").parent_path())) return std::nullopt;
+  const std::string node(value_of(words, "--name"));
+  if (node.empty()) return std::nullopt;
+  LocalDaemon agent{.name = "agent", .node = node, .log = local_log(dir, node)};
+  const std::string_view devices = value_of(words, "--devices");
+  std::from_chars(devices.data(), devices.data() + devices.size(), agent.devices);
+  return agent;
+}
+
+// Those of our user that run, by their command lines.
+std::vector<LocalDaemon> running_daemons(const fs::path& dir) {
+  constexpr std::size_t kWordsMost = 4 << 20;  // bytes; the kernel takes 6 MiB at most, with the environment
+  std::vector<LocalDaemon> found;
+  std::vector<pid_t> parents;
+  std::error_code error;
+  for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
+    struct stat info{};
+    if (::stat(it->path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    const auto stat = process::read_stat(pid);
+    const auto words = io::read_file(it->path() / "cmdline", kWordsMost);
+    if (!stat || !words) continue;
+    auto daemon = daemon_of(dir, *words);
+    if (!daemon) continue;
+    daemon->process = {.pid = pid, .start_time = stat->start_time};
+    if (!process::alive(daemon->process)) continue;
+    found.push_back(std::move(*daemon));
+    parents.push_back(stat->parent);
+  }
+  // A child of a daemon has its command line until it executes its own program.
+  std::vector<LocalDaemon> out;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool child = std::ranges::any_of(found, [&](const LocalDaemon& other) { return other.process.pid == parents[i]; });
+    if (!child) out.push_back(std::move(found[i]));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<LocalDaemon>> find_daemons(const fs::path& dir) {
+  auto daemons = read_daemons(dir);
+  auto running = running_daemons(dir);
+  if (!daemons) {
+    if (daemons.error().code != ErrorCode::NotFound || running.empty()) return daemons;
+    daemons.emplace();
+  }
+  for (auto& found : running) {
+    if (std::ranges::find(*daemons, found.process, &LocalDaemon::process) != daemons->end()) continue;
+    const auto gone = std::ranges::find_if(*daemons, [&](const LocalDaemon& other) { return other.same_as(found) && !process::alive(other.process); });
+    if (gone != daemons->end()) {
+      *gone = std::move(found);
+    } else {
+      daemons->push_back(std::move(found));
+    }
+  }
+  std::ranges::stable_sort(*daemons, std::less(), [](const LocalDaemon& daemon) { return std::tuple(!daemon.node.empty(), daemon.node.size(), daemon.node); });
+  return daemons;
 }
 
 Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& daemons) {
@@ -102,7 +193,8 @@ Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& 
                     {"pid", daemon.process.pid},
                     {"startTime", daemon.process.start_time},
                     {"bootId", boot->str()},
-                    {"log", daemon.log.string()}});
+                    {"log", daemon.log.string()},
+                    {"devices", daemon.devices}});
   }
   return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
 }
@@ -131,6 +223,21 @@ Result<LocalDaemon> start_daemon(const fs::path& dir, const std::string& name, c
 }
 
 bool is_up(const LocalDaemon& daemon) { return process::alive(daemon.process) && !is_killed(daemon.process.pid); }
+
+std::string last_complaint(const LocalDaemon& daemon) {
+  const auto text = io::read_file(daemon.log, 64 << 20);
+  if (!text) return "";
+  std::string_view rest = *text;
+  rest.remove_prefix(rest.size() - std::min<std::size_t>(rest.size(), 64 << 10));
+  std::string_view last;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const auto level = line.substr(std::min(line.size(), line.find(' ') + 1));  // behind the time
+    if (level.starts_with("warning ") || level.starts_with("error ") || level.starts_with("critical ")) last = line;
+  }
+  return render::printable(last.substr(0, 1024));
+}
 
 Result<void> all_up(const std::vector<LocalDaemon>& daemons) {
   for (const auto& daemon : daemons) {

@@ -6,7 +6,7 @@
 //     controller/          the controller's state directory
 //     agents/<name>/       an agent's state directory
 //     log/<daemon>.log     what the daemons say
-//     processes            JSON: which daemons were started, pid and start time
+//     processes            JSON: which daemons were to be started: pid, start time, devices of an agent
 #pragma once
 
 #include <cstdlib>

@@ -60,13 +60,6 @@ class Local(unittest.TestCase):
         self.assertEqual(len(pids), 3)
         self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
         self.assertEqual(self.pids(), pids, "what runs is left alone")
-        with open(self.state + "/processes", encoding="utf-8") as file:
-            of_this_boot = file.read()
-        with open(self.state + "/processes", "w", encoding="utf-8") as file:
-            file.write(re.sub('"bootId": "[^"]*"', '"bootId": "another"', of_this_boot))
-        self.cluster.muster("local", "status", code=13)  # numbers of another boot are strangers' now
-        with open(self.state + "/processes", "w", encoding="utf-8") as file:
-            file.write(of_this_boot)
         for path in ("", "/controller", "/agents/n0"):
             self.assertEqual(os.stat(self.state + path).st_mode & 0o777, 0o700, path)
         self.assertEqual(os.stat(self.state + "/controller.sock").st_mode & 0o777, 0o600)
@@ -98,6 +91,19 @@ class Local(unittest.TestCase):
         self.assertEqual(self.cluster.muster("wait", "endless", code=3).out, "")
         self.cluster.trivial()
         self.cluster.muster("local", "down", code=0)
+
+    def test_numbers_of_another_boot_are_strangers_now(self):
+        os.mkdir(self.state, 0o700)
+        with open("/proc/self/stat", encoding="ascii") as file:
+            start_time = int(file.read().rpartition(")")[2].split()[19])
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            this_boot = file.read().strip()
+        for boot, code, state in ((this_boot, 0, "running"), ("another", 13, "gone")):
+            daemon = {"name": "agent", "node": "n0", "pid": os.getpid(), "startTime": start_time, "bootId": boot, "log": "x"}
+            with open(self.state + "/processes", "w", encoding="utf-8") as file:
+                json.dump([daemon], file)
+            self.assertRegex(self.cluster.muster("local", "status", code=code).out, f"agent n0 +{state} +{os.getpid()}")
+        os.unlink(self.state + "/processes")  # or tearDown would end this very test
 
     def test_up_while_a_killed_agent_is_still_ending(self):
         """The new agent was refused the state directory: of the killed one the first thread was gone, which looks like the whole process, and another held the lock."""
@@ -140,6 +146,122 @@ class Local(unittest.TestCase):
         third = self.cluster.muster("local", "up", "--nodes", "3", "--devices", "1", code=0)
         self.assertIn("controller and 3 nodes are up: 'n0' with 2 devices, 'n1' with 2 devices, 'n2' with 1 device", third.out)
         self.assertIn("'n0' has 2 devices, not 1, 'n1' has 2 devices, not 1;", third.err)
+
+    def sizes(self):
+        nodes = json.loads(self.cluster.muster("node", "ls", "-o", "json", code=0).out)["items"]
+        return {node["name"]: len(node["inventory"]["devices"]) for node in nodes if node["connected"]}
+
+    def kill(self, *which):
+        """The nth daemons of `status`, controller first."""
+        pids = self.pids()
+        for number in which:
+            fd = os.pidfd_open(int(pids[number]))
+            os.kill(int(pids[number]), signal.SIGKILL)
+            self.assertTrue(private.wait_gone(fd))
+            os.close(fd)
+        return pids
+
+    def test_up_starts_again_what_there_was(self):
+        """After an agent's death a plain `up` gave its node 4 devices instead of 8 and started a second node: a job of 8 devices waited for ever."""
+        self.cluster.muster("local", "up", "-n", "1", "-d", "8", code=0)
+        self.kill(1)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.sizes(), {"n0": 8})
+        self.cluster.muster("local", "up", "-n", "3", code=0)
+        self.assertEqual(self.sizes(), {"n0": 8, "n1": 8, "n2": 8}, "new ones are like the first")
+        self.kill(1, 3)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.sizes(), {"n0": 8, "n1": 8, "n2": 8})
+        self.kill(3)
+        self.cluster.muster("local", "up", "-d", "2", code=0)
+        self.assertEqual(self.sizes(), {"n0": 8, "n1": 8, "n2": 2}, "what is asked for holds for what is started")
+
+    def test_up_that_was_killed_half_way(self):
+        """Daemons that were started in the moment of its end were found by nobody: `down` left them."""
+        for number in range(12):
+            with self.cluster.start("local", "up", "-n", "8", "-d", "1") as up:
+                # `up` itself and some daemons: each kill falls into another moment of the starts.
+                private.wait_until(lambda: len(private.processes_of(self.state)) > 1 + number % 5, what="the first daemons")
+                up.kill()
+                up.communicate(timeout=private.PATIENCE)
+            private.wait_until(lambda: not any("local up" in command for _, command in private.processes_of(self.state)), what="the last child to become a daemon")
+            self.cluster.muster("local", "down", code=0)
+            self.assertEqual(private.processes_of(self.state), [])
+        with self.cluster.start("local", "up", "-n", "3", "-d", "1") as up:
+            private.wait_until(lambda: os.path.exists(self.state + "/processes"), what="the plan to be written")
+            up.kill()
+            up.communicate(timeout=private.PATIENCE)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.sizes(), {"n0": 1, "n1": 1, "n2": 1}, "the plan is carried out")
+
+    def test_daemons_that_are_not_written_down(self):
+        """Without its list of processes `status` said that none was started, `up` unlinked the endpoint of the living controller, and `down` said it was down."""
+        self.cluster.muster("local", "up", "-n", "2", "-d", "3", code=0)
+        pids = self.pids()
+        os.unlink(self.state + "/processes")
+        self.assertEqual(self.pids(), pids)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.pids(), pids)
+        self.assertEqual(self.sizes(), {"n0": 3, "n1": 3})
+        self.kill(2)
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.sizes(), {"n0": 3, "n1": 3}, "it was written down again")
+        os.unlink(self.state + "/processes")
+        self.cluster.muster("local", "down", code=0)
+        self.assertEqual(private.processes_of(self.state), [])
+        self.cluster.muster("local", "status", code=10)
+
+    def test_up_that_cannot_write_starts_nothing(self):
+        """An agent was started and forgotten when the disk was full; the next one was refused its directory, and `up` said that all were up."""
+        self.cluster.muster("local", "up", "-n", "2", "-d", "1", code=0)
+        pids = self.kill(2)
+        os.unlink(self.state + "/processes")
+        os.mkdir(self.state + "/processes")  # no file can take its place
+        failed = self.cluster.muster("local", "up", "-n", "2", code=70)
+        self.assertIn("/processes'", failed.err)
+        running = [pid for pid, _ in private.processes_of(self.state)]
+        self.assertEqual(sorted(map(str, running)), sorted(pids[:2]))
+        os.rmdir(self.state + "/processes")
+        self.cluster.muster("local", "up", "-n", "2", code=0)
+        self.assertEqual(self.sizes(), {"n0": 1, "n1": 1})
+
+    def test_down_without_a_controller_says_that_jobs_go_on(self):
+        """It said that the cluster was down, and the job started again with the next `up`."""
+        self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
+        self.cluster.submit(job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}"))
+        self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
+        self.kill(0)
+        down = self.cluster.muster("local", "down", code=0)
+        self.assertIn("its jobs could not be cancelled (the controller was gone)", down.err)
+        self.assertEqual(private.processes_of(self.state), [])
+        self.cluster.muster("local", "up", code=0)
+        self.assertEqual(self.cluster.muster("ps", "-o", "name", code=0).out, "endless\n")
+        self.assertEqual(self.cluster.muster("local", "down", code=0).err, "")
+
+    def test_up_mends_a_controller_that_no_client_finds(self):
+        """`status` said that all ran, and `up` waited until its time was up."""
+        self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
+        self.cluster.submit(job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}"))
+        self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
+        for name, what in (("controller.sock", "its socket"), ("endpoint", "its endpoint file")):
+            pids = self.pids()
+            os.unlink(f"{self.state}/{name}")
+            status = self.cluster.muster("local", "status", code=13)
+            self.assertIn(f"the controller runs, but {what} '{self.state}/{name}' is missing: 'muster local up' starts it anew", status.err)
+            up = self.cluster.muster("local", "up", code=0)
+            self.assertIn(f"the controller ran, but {what} '{self.state}/{name}' is missing", up.err)
+            now = self.pids()
+            self.assertNotEqual(now[0], pids[0])
+            self.assertEqual(now[1], pids[1])
+            shown = json.loads(self.cluster.muster("show", "endless", "-o", "json", code=0).out)
+            self.assertEqual((shown["phase"], shown["attempt"]), ("running", 1), "jobs go on")
+
+    def test_up_says_why_agents_do_not_register(self):
+        """After a loss of the journal it said only that time was up."""
+        self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
+        self.kill(0)
+        os.rename(self.state + "/controller/journal", self.state + "/lost")
+        self.assertIn("it belongs to cluster", self.cluster.muster("local", "up", "--controller-arg=--accept-loss", "--timeout", "3s").err)
 
     def test_down_cancels_every_job(self):
         """Of more than a page of jobs the others came to life again with the next `local up`."""
