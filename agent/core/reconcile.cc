@@ -20,6 +20,8 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
   if (!seen.boot_id.empty() && seen.boot_id != self.boot_id) return MarkSwept{.run = run, .reason = "rebooted"};
   switch (seen.worker) {
     case WorkerState::None:
+      // Its worker, or an agent that refused it, had claimed it, and the claim is gone: as one of a worker that cannot be found.
+      if (seen.worker_spoke || seen.refused) return SweepRun{.run = run, .reason = "its claim was lost"};
       // A crash between the directory and the claim, or a worker that died before it claimed. The claim settles it: if the agent gets it,
       // nothing ever ran here; if a worker was quicker, the next look finds it alive and adopts it. Never a second spawn.
       if (stop_ordered) return refuse_stopped(run);
@@ -33,9 +35,7 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
       if (!seen.refused) {
         return stop_ordered ? refuse_stopped(run) : refuse(run, v1::START_FAILURE_GONE, "the agent was restarted while it refused the run");
       }
-      // With a launch record this directory's only possible worker lost the claim. Without one the state directory may have been wiped while
-      // an earlier directory's processes live on: look for them.
-      if (seen.launch_sound) return MarkSwept{.run = run, .reason = "never started"};
+      // An earlier claim may be gone, or the whole directory with it, while the processes live on: look for them.
       return SweepRun{.run = run, .reason = "never started"};
   }
   return std::nullopt;

@@ -5,7 +5,8 @@
 //   start once       a run directory is made once, on the boot and instance that the placement names, else `gone`; a claimed run directory is
 //                    never started again, neither is one whose worker was spawned by an earlier life of this agent and might still claim it
 //   stop is explicit nothing is stopped because orders do not mention it
-//   swept is proven  a worker that died leaves processes: the agent sweeps by cookie before it says so; a changed boot id proves it at once
+//   swept is proven  a worker that died leaves processes, and a claim may have been lost: the agent sweeps by cookie before it says so; a changed boot id
+//                    alone proves it at once
 //   never start it   Stop for an attempt without a run directory leaves a directory that can never start, then reports it swept
 #pragma once
 
@@ -62,6 +63,7 @@ struct RunSeen {
   bool launch_sound = false;  // the launch record is there and readable
   BootId boot_id;             // of the launch
   WorkerState worker = WorkerState::None;
+  bool worker_spoke = false;  // it has written events: it had the claim
   std::uint64_t worker_pid = 0;
   std::vector<std::uint32_t> ranks;  // of the launch; of a swept run that has lost it, those that left a trace
   std::map<std::uint32_t, std::uint64_t> pids;
@@ -109,7 +111,7 @@ struct SweepRun {
 struct MarkSwept {
   RunKey run;
   std::string reason;
-};  // proven without looking: another boot, or never started
+};  // proven without looking: another boot
 struct ForgetRun {
   RunKey run;
 };  // remove the directory

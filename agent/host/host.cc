@@ -36,6 +36,7 @@ void Host::close() {
   impl_->closed = true;
   impl_->start_threads.close();
   impl_->look_timer.cancel();
+  impl_->frozen_timer.cancel();
   impl_->entries.clear();
   impl_->leaving.clear();
   impl_->disposal.stop();
@@ -152,12 +153,20 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
         "reading run '{}.{}': its events file is damaged; what comes behind the damage is lost, its ranks will be reported lost when its worker ends",
         run.first.str(), run.second.value));
   }
+  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removed_told && removed(entry.view.layout().root())) {
+    entry.removed_told = true;
+    trouble(fmt::format(
+        "reading run '{}.{}': its directory '{}' has been removed (by a cleaner of temporary files?); until its worker ends no end of its ranks is seen, and "
+        "what is not with the controller is lost; cancel the job if it stands still",
+        run.first.str(), run.second.value, entry.view.layout().root().string()));
+  }
   overlay(entry);
   if (entry.view.worker() != nullptr && !entry.worker_ready && entry.seen.worker == WorkerState::Alive) {
     entry.worker_ready = std::make_unique<async::Readable>(loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
   }
   if (entry.lease_until == BootTime{}) adopt_lease(entry);
   expect_obedience(run, entry);
+  if (entry.seen.worker == WorkerState::Alive) look_for_frozen_soon();
   if (entry.over()) {
     entry.bell_ready.reset();
     entry.bell.reset();
@@ -236,15 +245,9 @@ void Host::Impl::judge_obedience(const RunKey& run) {
   if (entry->look_again) return;  // nothing is concluded from what cannot be read
   const auto by = must_obey_by(*entry);
   if (!by || *by > options.clock->now().boot) return;
-  entry->obey_timer.reset();
-  entry->worker_killed = true;  // its end is seen by its pidfd
-  trouble(fmt::format("minding run '{}.{}': its worker, process {}, {}; it is killed, its ranks with it (was it frozen by SIGSTOP?)", run.first.str(),
-                      run.second.value, entry->seen.worker_pid,
-                      entry->stop_signalled || entry->view.stop_written() ? "was told to stop and has not ended the run in time"
-                                                                          : "has not stopped its ranks at the end of the orphan grace"));
-  if (auto sent = entry->view.worker()->signal(SIGKILL); !sent && sent.error().code != ErrorCode::NotFound) {
-    trouble(fmt::format("killing the worker of run '{}.{}': {}", run.first.str(), run.second.value, sent.error().message));
-  }
+  kill_worker(run, *entry,
+              entry->stop_signalled || entry->view.stop_written() ? "was told to stop and has not ended the run in time"
+                                                                  : "has not stopped its ranks at the end of the orphan grace");
 }
 
 void Host::Impl::worker_ended(const RunKey& run) {
@@ -317,6 +320,7 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry, const std::vector<run
     entry.marks = std::move(*opened);
   }
   if (auto appended = entry.marks->append(marks); !appended) return failed(appended.error());
+  if (removed(entry.view.layout().mark())) return failed({.code = ErrorCode::NotFound, .message = "its mark file has been removed"});
   refresh(run, entry, true);
   if (entry.seen.swept) entry.marks.reset();  // as a rule the last one
   return true;
@@ -368,12 +372,15 @@ void Host::Impl::remove_stale_groups() {
 }
 
 void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
-  const std::string path = entry.view.launch() == nullptr ? "" : entry.view.launch()->cgroup();
+  const std::string path = group_of(run, entry);
   if (path.empty()) return;
   if (auto removed = process::remove_run_group(path); !removed) {
     trouble(fmt::format("sweeping run '{}.{}': {}", run.first.str(), run.second.value, removed.error().message));
   }
 }
+
+// For certain: another error says nothing.
+bool Host::Impl::removed(const fs::path& path) { return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT; }
 
 void Host::Impl::dispose(const fs::path& path) {
   disposal.post("remove run", [path] {

@@ -117,7 +117,8 @@ void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, c
   }
   if (!claimed) {
     trouble(fmt::format("refusing run '{}': {}", name_of(run), claimed.error().message));
-    if (!entry.fresh) return;  // a worker may still be about to claim it: only a claim on disk settles that. Asked again later.
+    // A worker may still be about to claim it: only a claim on disk settles that. Asked again later. Without the directory there is nothing to claim.
+    if (!entry.fresh && !removed(entry.view.layout().root())) return;
   }
   rundir::v1::Mark mark = new_mark();
   mark.mutable_refused()->set_why(static_cast<std::uint32_t>(why));
@@ -145,6 +146,13 @@ void Host::Impl::act(const SignalStop& stop) {
 std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
   if (entry.view.launch() != nullptr && !entry.view.launch()->cookie().empty()) return entry.view.launch()->cookie();
   return rundir::cookie(options.cluster, run.first, run.second, options.node);
+}
+
+// Empty: it has none. Without a launch record (the state directory was put back from a copy of before the run) it is the one that a run of this name would have
+// had: the base is this instance's alone.
+std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
+  if (entry.view.launch() != nullptr) return entry.view.launch()->cgroup();
+  return options.cgroup_base ? (*options.cgroup_base / name_of(run)).string() : std::string();
 }
 
 void Host::Impl::act(const SweepRun& wanted) {
@@ -176,7 +184,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
   // The group first: it also holds what has emptied its environment.
   std::optional<process::Cgroup> group;
   struct stat info{};
-  const std::string path = entry->view.launch() == nullptr ? "" : entry->view.launch()->cgroup();
+  const std::string path = group_of(run, *entry);
   if (!path.empty() && ::stat(path.c_str(), &info) == 0) {
     if (auto opened = process::Cgroup::make(path)) group = std::move(*opened);
   }

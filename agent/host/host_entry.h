@@ -32,11 +32,13 @@ struct Host::Entry {
   bool marks_damage_told = false;
   bool look_again = false;                 // it could not be read, or not be told whether its worker lives
   bool unread_told = false;                // once, until it works again
+  bool removed_told = false;               // that its directory is gone
   std::optional<BootTime> stop_signalled;  // by this life of the agent
   std::unique_ptr<async::Timer> obey_timer;
   BootTime obey_look_at{};  // when it rings
   bool worker_killed = false;
-  std::string blocked_told;  // why a sweep waits, said once a cause
+  bool minds_nobody = false;  // its worker, at the last look for frozen ones
+  std::string blocked_told;   // why a sweep waits, said once a cause
 
   pid_t child = 0;  // the worker, while it is ours to reap
   std::optional<process::Pidfd> child_fd;

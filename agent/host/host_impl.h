@@ -28,7 +28,8 @@ struct Host::Impl {
         heard(options.clock->now().boot),
         start_threads(owner),
         disposal("agent-disposal"),
-        look_timer(owner, "look at runs") {}
+        look_timer(owner, "look at runs"),
+        frozen_timer(owner, "look for frozen workers") {}
   ~Impl() { disposal.stop(); }
 
   void act(const StartRun& start);
@@ -47,6 +48,7 @@ struct Host::Impl {
   void tell_what_blocks(const RunKey& run, Entry& entry) const;
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
   [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
+  [[nodiscard]] std::string group_of(const RunKey& run, const Entry& entry) const;
 
   [[nodiscard]] Entry* find(const RunKey& run) const;
   Entry& add(const RunKey& run);
@@ -59,6 +61,9 @@ struct Host::Impl {
   [[nodiscard]] std::optional<BootTime> must_obey_by(const Entry& entry) const;
   void expect_obedience(const RunKey& run, Entry& entry);
   void judge_obedience(const RunKey& run);
+  void look_for_frozen_soon();
+  void look_for_frozen();
+  void kill_worker(const RunKey& run, Entry& entry, std::string_view why);
   void worker_ended(const RunKey& run);
   void child_ended(const RunKey& run);
   static void reap(Entry& entry);
@@ -73,6 +78,7 @@ struct Host::Impl {
   void remove_group(const RunKey& run, const Entry& entry);
   void dispose(const std::filesystem::path& path);
   void trouble(const std::string& text) const;
+  [[nodiscard]] static bool removed(const std::filesystem::path& path);
 
   async::Loop& loop;
   HostOptions options;
@@ -84,7 +90,9 @@ struct Host::Impl {
   StartThreads start_threads;
   async::Loop disposal;  // removing gigabytes of logs takes a while
   async::Timer look_timer;
-  bool looking = false;    // it is armed
+  async::Timer frozen_timer;
+  bool looking = false;  // it is armed
+  bool looking_for_frozen = false;
   bool look_told = false;  // why, once
   bool closed = false;
 };

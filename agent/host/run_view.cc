@@ -52,6 +52,7 @@ Result<bool> RunView::refresh() {
   for (const Mark& mark : *marks) fold(mark);
   auto events = events_.read();
   if (!events) return fail(std::move(events).error());
+  if (!events->empty()) seen_.worker_spoke = true;
   for (const Event& event : *events) fold(event);
   if (seen_.swept && !launch_ && !ranks_traced_) trace_ranks();
   changed = !marks->empty() || !events->empty() || seen_.worker != worker_before || seen_.launch_sound != launch_before;

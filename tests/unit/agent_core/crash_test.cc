@@ -117,6 +117,7 @@ class Agent {
     seen.launch_sound = dir.launch;
     seen.boot_id = BootId(dir.boot);
     seen.ranks = {0};
+    seen.worker_spoke = dir.started;
     seen.started = dir.started;
     seen.stop_requested = dir.stop_requested;
     seen.swept = dir.swept;
@@ -179,7 +180,7 @@ class Agent {
 };
 
 enum class Want { Nothing, Run, Stop };
-enum class Fault { None, KillWorker, Reboot };
+enum class Fault { None, KillWorker, Reboot, LoseClaim };
 
 v1::Orders orders_for(Want want) {
   v1::Orders orders;
@@ -215,6 +216,10 @@ bool play(const History& history, int kill_after, Node& node) {
       if (history.fault != Fault::None && round == history.fault_round) {
         if (history.fault == Fault::KillWorker) {
           node.kill_worker();
+        } else if (history.fault == Fault::LoseClaim) {
+          // To an agent that lives nothing has happened: what it has read it knows.
+          if (node.dir) node.dir->claimed_by_worker.reset();
+          agent = std::make_unique<Agent>(node);
         } else {
           node.reboot();
           agent = std::make_unique<Agent>(node);
@@ -239,7 +244,7 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   for (const auto& wants : std::vector<std::vector<Want>>{
            {Want::Run, Want::Stop}, {Want::Stop}, {Want::Stop, Want::Run}, {Want::Run, Want::Nothing, Want::Stop}, {Want::Run, Want::Stop, Want::Run}}) {
     for (int lag = 0; lag < 10; ++lag) {
-      for (const Fault fault : {Fault::None, Fault::KillWorker, Fault::Reboot}) {
+      for (const Fault fault : {Fault::None, Fault::KillWorker, Fault::Reboot, Fault::LoseClaim}) {
         for (int fault_round = 0; fault_round < (fault == Fault::None ? 1 : 14); ++fault_round) {
           for (int kill_after = -1; kill_after < 12; ++kill_after) {
             Node node;
@@ -267,7 +272,7 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   }
   EXPECT_GT(runs, 1000);
   EXPECT_GT(started, 100) << "the histories must really start something";
-  EXPECT_EQ(reasons, (std::set<std::string>{"stopped", "worker died", "rebooted", "never started"}));
+  EXPECT_EQ(reasons, (std::set<std::string>{"stopped", "worker died", "rebooted", "never started", "its claim was lost"}));
 }
 
 TEST(CrashPoints, WipedStateDirectoryIsSweptByLooking) {

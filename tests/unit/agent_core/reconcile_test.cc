@@ -118,11 +118,28 @@ TEST(Reconcile, UnclaimedDirectoryIsClaimedByTheAgentAndNeverStarted) {
   EXPECT_EQ(only<RefuseRun>(look(run_in(WorkerState::None), {order_run()}, false)).why, v1::START_FAILURE_GONE);
 }
 
-TEST(Reconcile, NeverIsProvenWithoutLookingWhenTheDirectoryHasItsLaunch) {
+// With a launch record it was proven without a look. When somebody had removed the worker's claim the agent took it, and the next attempt started beside the
+// living ranks.
+TEST(Reconcile, NeverIsProvenByLooking) {
   RunSeen seen = run_in(WorkerState::Never);
   EXPECT_EQ(only<RefuseRun>(look(seen, {order_run()})).why, v1::START_FAILURE_GONE) << "claimed by a life that did not say why";
   seen.refused = {v1::START_FAILURE_PORT, "taken"};
-  EXPECT_EQ(only<MarkSwept>(look(seen, {order_run()})).reason, "never started");
+  EXPECT_EQ(only<SweepRun>(look(seen, {order_run()})).reason, "never started");
+}
+
+TEST(Reconcile, AClaimThatWasTakenAndIsGoneIsSweptNotRefused) {
+  for (const bool starting_up : {true, false}) {
+    RunSeen spoke = run_in(WorkerState::None);
+    spoke.worker_spoke = true;
+    EXPECT_EQ(only<SweepRun>(look(spoke, {order_run()}, starting_up)).reason, "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(look(spoke, {order_stop()}, starting_up)).reason, "its claim was lost");
+    RunSeen refused = run_in(WorkerState::None);
+    refused.refused = {v1::START_FAILURE_PORT, "taken"};
+    EXPECT_EQ(only<SweepRun>(look(refused, {order_run()}, starting_up)).reason, "its claim was lost");
+    refused.swept = true;
+    EXPECT_TRUE(look(refused, {order_run()}, starting_up).empty());
+    EXPECT_EQ(only<ForgetRun>(look(refused, {order_forget()}, starting_up)).run, kRun);
+  }
 }
 
 TEST(Reconcile, StopSignalsALivingWorkerUntilItHasWrittenIt) {

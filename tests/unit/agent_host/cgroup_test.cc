@@ -164,6 +164,29 @@ TEST_F(CgroupTest, AStartLeavesTheGroupOfALivingRunAlone) {
   EXPECT_FALSE(fs::exists(*choice->base));
 }
 
+// The run's directory is gone, its group and processes are not. Its sweep went by the cookie alone: what had thrown that away lived on, and so did the group.
+TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, instance("a"));
+  ASSERT_TRUE(choice && choice->base);
+  pid_t worker = 0;
+  {
+    HostLife life(dir_.path() / "state", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker = static_cast<pid_t>(life.seen().worker_pid);
+    fs::remove_all(life.run_dir());
+  }
+  HostLife life(dir_.path() / "state", with(*choice->base));
+  EXPECT_FALSE(life.holds());
+  EXPECT_TRUE(fs::exists(*choice->base / (kRun.first.str() + ".1"))) << "somebody is in it";
+  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  life.perform(SweepRun{.run = kRun, .reason = "never started"});
+  EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
+  EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
+}
+
 // What a client does that takes a whole private cluster down after its daemons were killed.
 TEST_F(CgroupTest, ARunsGroupCanBeDiscardedWithAllThatIsInIt) {
   NEEDS_CGROUPS(parent);

@@ -50,7 +50,7 @@ TEST_F(FrozenWorker, IsKilledWhenItDoesNotObeyAStop) {
 // The worker alone kept the lease: its ranks ran on beside the next attempt's.
 TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
   HostLife life(dir_.path() / "state", patience);
-  start_and_freeze(life, launch(std::chrono::seconds(2)));
+  start_and_freeze(life, launch(std::chrono::seconds(3)));
   expect_swept(life);
   EXPECT_FALSE(life.seen().stop_requested);
 }
@@ -59,16 +59,43 @@ TEST_F(FrozenWorker, IsKilledAtTheEndOfItsLease) {
 TEST_F(FrozenWorker, IsKilledByTheAgentThatAdoptsIt) {
   {
     HostLife life(dir_.path() / "state");
-    start_and_freeze(life, launch(std::chrono::seconds(2)));
+    start_and_freeze(life, launch(std::chrono::seconds(3)));
   }
   HostLife life(dir_.path() / "state", patience);
   EXPECT_EQ(life.seen().worker, WorkerState::Alive);
   expect_swept(life);
 }
 
-// One that obeys is left alone, however short the patience.
-TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
+// Nobody saw that its ranks had ended, and the job ran for ever.
+TEST_F(FrozenWorker, IsKilledWhenItsRanksHaveEnded) {
   HostLife life(dir_.path() / "state", patience);
+  start_and_freeze(life, launch(std::chrono::minutes(1)));
+  for (const auto& [rank, pid] : life.seen().pids) ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
+  expect_swept(life);
+  EXPECT_FALSE(life.seen().stop_requested);
+}
+
+// The same, by its rank: the worker may not even have written down that all are started.
+TEST_F(FrozenWorker, IsKilledWhenItsRankHasFrozenItAndEnded) {
+  v1::NodeLaunch wanted = shell_launch(dir_.path(), "kill -STOP $PPID; exit 5");
+  HostLife life(dir_.path() / "state", patience);
+  life.perform(StartRun{.run = kRun, .launch = wanted});
+  expect_swept(life);
+}
+
+TEST_F(FrozenWorker, OneWithALivingRankIsLeftAlone) {
+  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.worker_margin = milliseconds(20); });
+  start_and_freeze(life, launch(std::chrono::minutes(1)));
+  const auto pids = life.seen().pids;
+  ASSERT_EQ(pids.size(), 2U);
+  ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(0)), SIGKILL), 0);
+  EXPECT_FALSE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }, std::chrono::seconds(1)));
+  ASSERT_EQ(::kill(static_cast<pid_t>(pids.at(1)), SIGKILL), 0);
+  expect_swept(life);
+}
+
+TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
+  HostLife life(dir_.path() / "state");  // with all its patience: a busy machine takes as long as it takes
   life.perform(StartRun{.run = kRun, .launch = launch(std::chrono::minutes(1))});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   life.perform(SignalStop{.run = kRun});

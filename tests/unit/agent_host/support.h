@@ -10,7 +10,9 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/host/host.h"
@@ -177,6 +179,15 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
 }
 
 inline std::string run_cookie() { return rundir::cookie(kCluster, kRun.first, kRun.second, kNode); }
-inline std::size_t living() { return process::scan_cookie(rundir::kCookieVariable, run_cookie())->found.size(); }
+// Processes of the run. One in the middle of its exec shows no cookie, and "started" does not say that it is through: looked at again until none is.
+inline std::size_t living() {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto scan = process::scan_cookie(rundir::kCookieVariable, run_cookie());
+    if (!scan) throw std::runtime_error(scan.error().message);
+    if (scan->unsettled == 0 || std::chrono::steady_clock::now() >= deadline) return scan->found.size();
+    std::this_thread::yield();
+  }
+}
 
 }  // namespace muster::agent
