@@ -100,7 +100,7 @@ class RankTable(EngineTest):
     # ---- a fault
 
     def test_a_killed_rank_costs_an_attempt_and_no_loss(self):
-        job, record = self.begin("killed", step_ms=25)
+        job, record = self.begin("killed", step_ms=100)  # the last step must be far from the fourteenth
         killed = self.kill_one(job, record, at=14)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
