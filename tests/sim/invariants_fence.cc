@@ -143,7 +143,11 @@ class StopIsExplicit : public Invariant {
     const auto truth = world_.watch.book().attempts.find(run);
     if (truth != world_.watch.book().attempts.end() && truth->second.first_exec && truth->second.deaths.size() == truth->second.execd.size()) return;
     const auto of_run = machine.of_run(run);
-    const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) { return machine.processes().at(pid).kind == Process::Kind::Worker; });
+    // A worker that has no claim yet has no rank, and never gets one once the agent has taken the claim.
+    const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) {
+      const Process& process = machine.processes().at(pid);
+      return process.kind == Process::Kind::Worker && process.claimed;
+    });
     if (minded) broken(fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
   }
 

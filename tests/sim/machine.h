@@ -28,6 +28,7 @@ struct Process {
   std::uint32_t rank = 0;
   std::uint64_t parent = 0;  // the worker
   std::vector<std::uint32_t> devices;
+  bool claimed = false;  // of a worker: it had the claim, so that ranks may be its own
 };
 
 class Machine {
@@ -50,6 +51,7 @@ class Machine {
 
   // --- processes ---------------------------------------------------------------------------------------------------------------------
   std::uint64_t spawn_worker(const agent::RunKey& run, bool heeds_claim);
+  void note_claimed(std::uint64_t worker) { processes_.at(worker).claimed = true; }
   std::uint64_t exec_rank(std::uint64_t worker, const agent::RunKey& run, const v1::RankProcess& rank);
   void leave_child(const Process& rank);
   // The process is gone; its worker, if any, will notice. A worker takes its ranks with it (parent-death signal), not their children.

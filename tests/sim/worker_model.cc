@@ -27,6 +27,7 @@ void WorkerModel::claim() {
   if (found == machine_.disk().runs.end() || (found->second->claim && heeds_claim_)) return machine_.end(pid_, 0, 0, DeathCause::Ended);
   dir_ = found->second;
   dir_->claim = Claim{.pid = pid_, .boot = machine_.boot()};
+  machine_.note_claimed(pid_);
   machine_.agent().poke();
   if (!dir_->launch || dir_->launch_boot != machine_.boot()) {
     write({.kind = WorkerEvent::Kind::StartFailed});
