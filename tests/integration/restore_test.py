@@ -76,12 +76,7 @@ class Restore(unittest.TestCase):
             for rank, (_, pid, _) in before.items():
                 self.assertEqual([(entry.step, entry.pid) for entry in trace.read(rank)], [(step, pid) for step in range(1, STEPS + 1)])
             self.assertGreater(cluster.show(queued)["attempt"], UNKNOWN)
-            for rank in (0, 1):
-                entries = again.read(rank)
-                pids = list(dict.fromkeys(entry.pid for entry in entries))
-                self.assertEqual(len(pids), 2, "the run that the copy does not know, and the one that followed it")
-                self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))  # one behind the other
-                self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+            self.ran_twice(again, "the run that the copy does not know, and the one that followed it")
 
     def backup(self, cluster):
         """Of n0's state directory, before any job."""
@@ -91,6 +86,15 @@ class Restore(unittest.TestCase):
         cluster.start("n0")
         return copy
 
+    def ran_twice(self, trace, why):
+        """Two processes a rank, one behind the other, the last from the first step to the end."""
+        for rank in (0, 1):
+            entries = trace.read(rank)
+            pids = list(dict.fromkeys(entry.pid for entry in entries))
+            self.assertEqual(len(pids), 2, why)
+            self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))
+            self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+
     def swept_and_gone_on(self, cluster, trace, job):
         cluster.wait(job)
         self.assertEqual(cluster.show(job)["attempt"], 2, cluster.story(job))
@@ -98,12 +102,7 @@ class Restore(unittest.TestCase):
         self.assertEqual(len(causes), 1, causes)
         self.assertIn("node 'n0' came back without the run directory of attempt 1", causes[0])
         self.assertEqual(trace.ranks(), [0, 1])
-        for rank in (0, 1):
-            entries = trace.read(rank)
-            pids = list(dict.fromkeys(entry.pid for entry in entries))
-            self.assertEqual(len(pids), 2, "once an attempt")
-            self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))  # one behind the other
-            self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+        self.ran_twice(trace, "once an attempt")
 
     def test_older_agent(self):
         with Cluster(nodes=2, devices=1) as cluster:
