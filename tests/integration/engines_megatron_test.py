@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from conformance.harness import SAMPLES, EngineTest, option  # noqa: E402
+from conformance.harness import SAMPLES, UNHURRIED, EngineTest, option  # noqa: E402
 
 STEPS = 40
 MODEL = """--use-mcore-models --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
@@ -32,7 +32,7 @@ class Megatron(EngineTest):
 
     def survive(self, name, *more, expected=None, **spec):
         """Killed once on the way: what a restart has to change is changed, and nothing that a training sees differs."""
-        job, record = self.begin(name, *more, step_ms=25, **spec)
+        job, record = self.begin(name, *more, step_ms=UNHURRIED, **spec)
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
@@ -75,7 +75,7 @@ class Megatron(EngineTest):
                 self.check_torn(begin, torn=15, before=10, expected=self.expected, writers=writers)
 
     def test_without_a_save_every_attempt_begins_anew(self):
-        job, record = self.begin("anew", load=None, save=None, step_ms=25)
+        job, record = self.begin("anew", load=None, save=None, step_ms=UNHURRIED)
         self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         self.assertEqual(self.cluster.show(job)["attempt"], 2)

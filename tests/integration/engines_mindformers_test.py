@@ -16,7 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance import state  # noqa: E402
-from conformance.harness import SAMPLES, EngineTest, configuration, option  # noqa: E402
+from conformance.harness import SAMPLES, UNHURRIED, EngineTest, configuration, option  # noqa: E402
 
 STEPS = 40  # 4 epochs of 10
 CONFIG = "configs/llama2/run_llama2_7b.yaml"
@@ -100,7 +100,7 @@ class RankTable(EngineTest):
     # ---- a fault
 
     def test_a_killed_rank_costs_an_attempt_and_no_loss(self):
-        job, record = self.begin("killed", step_ms=100)  # the last step must be far from the fourteenth
+        job, record = self.begin("killed", step_ms=UNHURRIED)
         killed = self.kill_one(job, record, at=14)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
@@ -165,7 +165,7 @@ class RankTable(EngineTest):
         weights = os.path.join(self.cluster.work, "llama2_7b.ckpt")
         with open(weights, "wb") as file:
             file.write(state.ckpt_bytes({"weights": f"{state.mix(5):016x}"}, []))
-        job, record = self.small("finetune", {"config": CONFIG, "mode": "finetune", "args": ["--load_checkpoint", weights]}, step_ms=25)
+        job, record = self.small("finetune", {"config": CONFIG, "mode": "finetune", "args": ["--load_checkpoint", weights]}, step_ms=UNHURRIED)
         self.kill_one(job, record, at=14)
         self.cluster.wait(job)
         self.assertEqual(self.cluster.show(job)["attempt"], 2, self.cluster.story(job))

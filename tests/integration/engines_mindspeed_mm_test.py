@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance import state  # noqa: E402
-from conformance.harness import SAMPLES, EngineTest, option  # noqa: E402
+from conformance.harness import SAMPLES, UNHURRIED, EngineTest, option  # noqa: E402
 
 STEPS = 40
 
@@ -57,7 +57,7 @@ class MindSpeedMM(EngineTest):
         self.assertEqual(record.losses(), self.expected)
 
     def test_weights_are_taken_once_and_checkpoints_after_a_fault(self):
-        job, record = self.begin("killed", step_ms=25)
+        job, record = self.begin("killed", step_ms=UNHURRIED)
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)

@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance import state  # noqa: E402
-from conformance.harness import SAMPLES, EngineTest, configuration, kill_process, option  # noqa: E402
+from conformance.harness import SAMPLES, UNHURRIED, EngineTest, configuration, kill_process, option  # noqa: E402
 
 STEPS = 40
 CONFIG = "configs/llama2/run_llama2_7b_finetune.yaml"
@@ -82,7 +82,7 @@ class Msrun(EngineTest):
             self.assertEqual(option(record.starts(1)[rank]["argv"], "--load_checkpoint"), self.weights)
 
     def test_a_killed_rank(self):
-        job, record = self.begin("killed", step_ms=25)
+        job, record = self.begin("killed", step_ms=UNHURRIED)
         killed = self.kill_one(job, record, at=14)
         self.check_survived(job, record)
         self.check_blame(job, killed)
@@ -92,7 +92,7 @@ class Msrun(EngineTest):
 
     def test_a_killed_scheduler(self):
         """No rank of its own, and none can go on without it."""
-        job, record = self.begin("headless", step_ms=25)
+        job, record = self.begin("headless", step_ms=UNHURRIED)
         record.wait(job, 14)
         schedulers = [process for process in self.cluster.processes() if process.env.get("MS_ROLE") == "MS_SCHED"]
         self.assertEqual(len(schedulers), 1, schedulers)

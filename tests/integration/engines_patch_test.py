@@ -15,7 +15,7 @@ import unittest
 import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from conformance.harness import EngineTest, configuration, option  # noqa: E402
+from conformance.harness import UNHURRIED, EngineTest, configuration, option  # noqa: E402
 
 CONFIG = "configs/llama2/run_llama2_7b.yaml"
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../unit/patch/cases.txt")
@@ -49,7 +49,7 @@ class Patched(EngineTest):
         patch = {CONFIG: {"runner_config.epochs": 4, "parallel_config.data_parallel": 4, f"{saver}.save_checkpoint_steps": 4,
                           "train_dataset.data_loader.num_samples": 40, "context.max_device_memory": "31GB"}}  # fmt: skip
         resume = {"drop": ["--seed"], "patch": {CONFIG: {f"{saver}.save_checkpoint_steps": 2}}}
-        job, record = self.job("patched", {"config": CONFIG, "args": ["--seed", "7"], "patch": patch}, step_ms=25, resume=resume)
+        job, record = self.job("patched", {"config": CONFIG, "args": ["--seed", "7"], "patch": patch}, step_ms=UNHURRIED, resume=resume)
         self.kill_one(job, record, at=14)
         self.cluster.wait(job)
         shown = self.cluster.show(job)

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from conformance.harness import EngineTest, option  # noqa: E402
+from conformance.harness import UNHURRIED, EngineTest, option  # noqa: E402
 
 STEPS = 40
 ARGS = """--use-mcore-models --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
@@ -39,7 +39,7 @@ class Torch(EngineTest):
         return cls.submit(name, engine, {"script": "train.py", "args": args}, **spec)
 
     def survive(self, name, engine, **spec):
-        job, record = self.begin(name, engine, step_ms=25, **spec)
+        job, record = self.begin(name, engine, step_ms=UNHURRIED, **spec)
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)

@@ -136,11 +136,13 @@ class Logs(unittest.TestCase):
         steps, at, lines, size = 120, 60, 20, 100
         with Cluster(nodes=1, devices=3) as cluster:
             trace = Trace(cluster, "cut")
-            spec = cluster.stub("cut", "--steps", steps, "--step-ms", 10, "--lines", lines, "--line-bytes", size, "--truncate-at", at, "--trace", trace.path)
+            spec = cluster.stub("cut", "--steps", steps, "--step-ms", 25, "--lines", lines, "--line-bytes", size, "--truncate-at", at, "--trace", trace.path)
             job = cluster.submit(spec)
             trace.wait(job, at // 2)
             first = {rank: lines_of(rank, 0, at * lines, size) for rank in (0, 1)}
             shipped = {rank: len(os.path.commonprefix([self.shipped(cluster, job, rank), first[rank]])) for rank in (0, 1)}
+            if trace.best() >= at - 1:
+                shipped = {0: 0, 1: 0}  # asked too late: some of it may be of behind the truncation
             if not agent_looks_on:
                 cluster.kill("n0")
                 trace.wait(job, at + 2)

@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from conformance.harness import EngineTest, kill_process, option, wait_gone  # noqa: E402
+from conformance.harness import UNHURRIED, EngineTest, kill_process, option, wait_gone  # noqa: E402
 
 STEPS = 40
 ARGS = f"""--use-mcore-models --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
@@ -151,7 +151,7 @@ class Shim(EngineTest):
         return out
 
     def test_a_tutorials_torchrun(self):
-        job, record = self.script("torchrun", "run.sh", step_ms=25)
+        job, record = self.script("torchrun", "run.sh", step_ms=UNHURRIED)
         killed = self.kill_a_rank(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
@@ -177,7 +177,7 @@ class Shim(EngineTest):
         self.assertEqual(self.progress(job)["step"], STEPS)
 
     def test_a_cancel_ends_all_of_it(self):
-        job, record = self.script("cancelled", "run.sh", step_ms=25)
+        job, record = self.script("cancelled", "run.sh", step_ms=UNHURRIED)
         record.wait(job, 12)
         self.cluster.muster("cancel", job)
         self.cluster.wait(job, code=3)
@@ -198,7 +198,7 @@ class Shim(EngineTest):
         self.assertEqual(record.losses(), {})
 
     def test_ranks_in_the_background(self):
-        job, record = self.script("background", "background.sh", engine="torch", step_ms=25)
+        job, record = self.script("background", "background.sh", engine="torch", step_ms=UNHURRIED)
         killed = self.kill_a_rank(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)

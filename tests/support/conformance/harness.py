@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(HERE, "../../integration"))
 from cluster import DEADLINE, Cluster, Trace, kill_process, wait_gone  # noqa: E402
 
 SAMPLES = os.path.abspath(os.path.join(HERE, "../../../deploy/samples"))
+UNHURRIED = 100  # ms a step: of a job that is to be hurt while it runs, on a busy machine too
 SCRIPT = '''"""Stands where {name} of {release} stands."""
 from conformance.trainer import main
 
