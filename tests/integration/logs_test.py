@@ -68,9 +68,9 @@ class Logs(unittest.TestCase):
         took = {kind: [] for kind in kinds}
         with Cluster(nodes=2, devices=2) as cluster:
             trace = Trace(cluster, "kills")
-            steps = max(1200, 600 * SLOW * min(SLOW, 2))  # under a sanitizer the daemons, and not the trainer, are slow; so they are on a busy machine
+            steps, step_ms = max(1200, 600 * SLOW), 10 * SLOW  # under a sanitizer the daemons, and not the trainer, are slow; so they are on a busy machine
             saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--save-ms", 2]
-            job = cluster.submit(cluster.stub("kills", "--steps", steps, "--step-ms", 10, "--lines", 40, "--line-bytes", 100, *saving, "--trace", trace.path))
+            job = cluster.submit(cluster.stub("kills", "--steps", steps, "--step-ms", step_ms, "--lines", 40, "--line-bytes", 100, *saving, "--trace", trace.path))
             held = {}  # attempt: the ranks' own files, from its beginning
             try:
                 for kind in [kind for _ in range(5) for kind in choose.sample(kinds, len(kinds))]:
