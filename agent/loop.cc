@@ -272,6 +272,12 @@ void Agent::reconcile_now() {
 }
 
 void Agent::forget(const RunKey& run) {
+  // The order may be older than the run's end, where its job was archived without it: whoever keeps the node's devices for it has to hear that it is swept.
+  const auto& seen = host_->seen();
+  if (const auto last = seen.find(run); last != seen.end() && link_ && link_->up()) {
+    (void)outbox_.gather(run, facts_of(run, last->second), [](const v1::RankExited&) { return true; });
+    flush();
+  }
   const auto watched = watched_.find(run);
   if (watched != watched_.end() && watched->second.added) watch_->remove(run);
   watched_.erase(run);

@@ -1,6 +1,7 @@
 #include "controller/core/host_ports.h"
 
 #include <algorithm>
+#include <limits>
 #include <ranges>
 
 #include "common/engine/engine.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t kBlockFirstMin = 1024;  // that HCCL takes
 constexpr std::size_t kRecent = 16;             // attempts of a node that are just over
+constexpr std::size_t kNeverUsed = std::numeric_limits<std::size_t>::max();  // by none of the recent attempts
 
 bool in_block(std::uint32_t port, std::uint32_t first) { return port >= first && port < first + engine::kHcclPorts; }
 bool in_any(std::uint32_t port, const std::vector<std::uint16_t>& blocks) {
@@ -20,8 +22,9 @@ std::size_t blocks_in(const Limits& limits) {
   const std::uint32_t first = std::max<std::uint32_t>(limits.port_first, kBlockFirstMin), end = limits.port_last + 1U;
   return end > first ? (end - first) / engine::kHcclPorts : 0;
 }
+bool meets(std::uint32_t block, std::uint32_t other) { return in_block(block, other) || in_block(other, block); }
 bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
-  return std::ranges::any_of(blocks, [block](std::uint16_t first) { return in_block(block, first) || in_block(first, block); });
+  return std::ranges::any_of(blocks, [block](std::uint16_t first) { return meets(block, first); });
 }
 
 }  // namespace
@@ -58,19 +61,31 @@ std::size_t HostPorts::nodes_a_host() const {
 
 std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
   const std::uint32_t least = std::max<std::uint32_t>(limits_.port_first, kBlockFirstMin);
+  std::uint16_t oldest = 0;
+  std::size_t age = 0;
   // From the range's end, where the single ports come last.
-  for (const bool recent_too : {false, true}) {
-    for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts; end -= engine::kHcclPorts) {
-      const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
-      const auto is_free = [&](const Wanted& host) {
-        const Blocks& blocks = blocks_of(host.node);
-        return !meets_any(first, blocks.held) && !meets_any(first, host.given) && !in_block(host.master_port, first) &&
-               (recent_too || !meets_any(first, blocks.recent)) && !any_port_held(host.address, first);
-      };
-      if (std::ranges::all_of(hosts, is_free)) return first;
+  for (std::uint32_t end = limits_.port_last + 1U; end >= least + engine::kHcclPorts; end -= engine::kHcclPorts) {
+    const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
+    const auto is_free = [&](const Wanted& host) {
+      return !meets_any(first, blocks_of(host.node).held) && !meets_any(first, host.given) && !in_block(host.master_port, first) &&
+             !any_port_held(host.address, first);
+    };
+    if (!std::ranges::all_of(hosts, is_free)) continue;
+    const std::size_t its = age_of(first, hosts);
+    if (its == kNeverUsed) return first;
+    if (oldest == 0 || its > age) oldest = first, age = its;
+  }
+  return oldest;
+}
+
+std::size_t HostPorts::age_of(std::uint16_t first, const std::vector<Wanted>& hosts) {
+  std::size_t age = kNeverUsed;
+  for (const Wanted& host : hosts) {
+    for (const Recent& recent : blocks_of(host.node).recent) {
+      if (meets(first, recent.first)) age = std::min(age, recent.age);
     }
   }
-  return 0;
+  return age;
 }
 
 bool HostPorts::any_port_held(const std::string& address, std::uint16_t first) const {
@@ -89,13 +104,17 @@ std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) c
 }
 
 void HostPorts::collect(const NodeName& node, Blocks& into) const {
-  const auto add = [&](const AttemptKey& key, std::vector<std::uint16_t>& to) {
-    if (const std::uint16_t first = block_of(key, node); first != 0) to.push_back(first);
-  };
   if (const auto parts = ledger_.node_parts.find(node); parts != ledger_.node_parts.end()) {
-    for (const AttemptKey& key : parts->second.unswept) add(key, into.held);
-    for (const AttemptKey& key : parts->second.open) add(key, into.recent);
-    for (const AttemptKey& key : parts->second.closed | std::views::reverse | std::views::take(kRecent)) add(key, into.recent);
+    for (const AttemptKey& key : parts->second.unswept) {
+      if (const std::uint16_t first = block_of(key, node); first != 0) into.held.push_back(first);
+    }
+    std::size_t age = 0;
+    const auto recent = [&](const AttemptKey& key) {
+      if (const std::uint16_t first = block_of(key, node); first != 0) into.recent.push_back({.first = first, .age = age});
+      ++age;
+    };
+    std::ranges::for_each(parts->second.open | std::views::reverse, recent);
+    std::ranges::for_each(parts->second.closed | std::views::reverse | std::views::take(kRecent), recent);
   }
   if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end()) into.held.insert(into.held.end(), taken->second.begin(), taken->second.end());
 }

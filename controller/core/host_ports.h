@@ -30,19 +30,25 @@ class HostPorts {
     std::uint16_t master_port = 0;     // on this host, of this placement; 0: it is elsewhere
     std::vector<std::uint16_t> given;  // blocks of this placement on the host
   };
-  // The first of engine::kHcclPorts ports that are free on all of these hosts. 0: none are.
+  // The first of engine::kHcclPorts ports that are free on all of these hosts; where all free ones are recent, of those that have been so longest. 0: none are.
   std::uint16_t block(const std::vector<Wanted>& hosts);
 
   [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
 
  private:
+  struct Recent {
+    std::uint16_t first;
+    std::size_t age;  // how many attempts of its node are more recent
+  };
   struct Blocks {
-    std::vector<std::uint16_t> held, recent;
+    std::vector<std::uint16_t> held;
+    std::vector<Recent> recent;
   };
   const Blocks& blocks_of(const NodeName& node);
   void collect(const NodeName& node, Blocks& into) const;
   [[nodiscard]] std::uint16_t block_of(const AttemptKey& key, const NodeName& node) const;
   [[nodiscard]] bool any_port_held(const std::string& address, std::uint16_t first) const;
+  std::size_t age_of(std::uint16_t first, const std::vector<Wanted>& hosts);
 
   const Taken& taken_;
   const Ledger& ledger_;

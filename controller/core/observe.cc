@@ -138,7 +138,9 @@ class Observer {
       const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
       const bool same_life = part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
       if (!same_life || seen.held.contains(key)) continue;
-      if (job.attempts_lost > 0) {
+      // A loss before the last placement left numbers out. Of what is swept only the logs are waited for.
+      const bool left_out = job.attempts.back().number.value > job.attempts.size();
+      if (job.attempts_lost > 0 || (left_out && part.swept)) {
         if (was_there) seen.forgotten.insert(key);
       } else if (part.started && !part.swept) {
         seen.missing.insert(key);

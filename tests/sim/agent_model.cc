@@ -295,6 +295,7 @@ bool AgentModel::perform_one(const agent::MarkSwept& action) {
 }
 
 bool AgentModel::perform_one(const agent::ForgetRun& action) {
+  send_facts();
   machine_.disk().runs.erase(action.run);
   spawned_.erase(action.run);
   return true;

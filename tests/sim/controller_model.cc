@@ -28,6 +28,10 @@ Now ControllerModel::clocks() const {
   return {.wall = WallTime(Duration(kWallStart + now + wall_offset_)), .boot = BootTime(Duration(now - boot_origin_))};
 }
 
+std::string ControllerModel::why(const core::JobRecord& job) const {
+  return fmt::format("{}", fmt::join(core::explain(ledger_, presence_, job, clocks(), limits_), "; "));
+}
+
 // --- a life ------------------------------------------------------------------------------------------------------------------------------
 
 void ControllerModel::launch() {

@@ -37,6 +37,7 @@ class ControllerModel : public Actor {
   [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }  // ahead of what is durable by at most one batch
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }
   [[nodiscard]] const core::Limits& limits() const { return limits_; }
+  [[nodiscard]] std::string why(const core::JobRecord& job) const;  // as `muster why` says it
 
   // --- from agents: called when a message arrives -------------------------------------------------------------------------------------
   void receive(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message);

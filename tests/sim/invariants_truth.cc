@@ -139,8 +139,8 @@ class EverythingEnds : public Invariant {
       const auto job = book.durable.find(id);
       if (job != book.durable.end() && job->second.outcome) continue;
       const auto record = world_.controller.ledger().jobs.find(id);
-      const std::string phase = record == world_.controller.ledger().jobs.end() ? "unknown" : std::string(core::to_string(record->second.phase));
-      return broken(fmt::format("job {} has not ended: it is {}", id.str(), phase));
+      if (record == world_.controller.ledger().jobs.end()) return broken(fmt::format("job {} has not ended: it is unknown", id.str()));
+      return broken(fmt::format("job {} has not ended: it is {}; {}", id.str(), core::to_string(record->second.phase), world_.controller.why(record->second)));
     }
     for (const auto& machine : world_.machines) {
       for (const auto& [pid, process] : machine->processes()) {

@@ -303,6 +303,23 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
   EXPECT_EQ(living(), 0U);
 }
 
+// A job was archived without its run on this node: the order to forget it was there before the run's end, and the end was never told. The controller kept the
+// node free of other jobs until the agent connected anew.
+TEST_F(AgentTest, WhatIsForgottenAsSoonAsItIsSweptIsToldBefore) {
+  begin();
+  v1::Order run = run_order("exec sleep 1000");
+  run.mutable_run()->mutable_watching()->set_layout("megatron");
+  run.mutable_run()->mutable_watching()->set_save_dir((dir_.path() / "save").string());
+  wishes_.want(run);
+  const auto started = fact(v1::Fact::kStarted);
+  ASSERT_TRUE(started);
+  v1::Order forget = stop_order();
+  forget.mutable_forget();
+  wishes_.want(forget);
+  ::kill(static_cast<pid_t>(started->started().worker_pid()), SIGKILL);
+  EXPECT_TRUE(fact(v1::Fact::kSwept));
+}
+
 TEST_F(AgentTest, EvidenceAndSuccessComeWithTheExit) {
   static const SlowClock clock;
   clock_ = &clock;

@@ -305,6 +305,24 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
 }
 
 // A rank works out its peers' ports from its own base.
+// Where every block had been used lately the topmost was taken again and again, although a stranger had a port of it.
+TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
+  SmallWorld world;
+  world.limits.port_first = 20'000;
+  world.limits.port_last = 20'099;
+  join(world, "n1", ascend(1, "10.0.0.1"));
+  world.submit("j1", on_ascend("a", 1));
+  std::vector<std::uint16_t> blocks;
+  for (std::uint32_t number = 1; number <= 7; ++number) {
+    blocks.push_back(block_of(world, "j1"));
+    v1::Fact lost = world.fact("j1", number);
+    lost.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
+    world.report("n1", std::move(lost));
+    world.swept("j1", number, "n1", "never started");
+  }
+  EXPECT_THAT(blocks, ElementsAre(20'068, 20'036, 20'004, 20'068, 20'036, 20'004, 20'068));
+}
+
 TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   SmallWorld world;
   world.limits.port_first = 20'000;
