@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
@@ -37,6 +40,16 @@ std::string eta_text(const v1::Job& job) {
   return render::duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
 }
 
+// "queued", and behind whom: by name, where the list has it.
+std::string phase_of(const v1::Job& job, const std::map<std::string_view, std::string_view>& names) {
+  std::string text(render::phase_text(job.phase()));
+  const auto& after = job.spec().schedule().after();
+  if (job.phase() != v1::JOB_PHASE_QUEUED || after.empty()) return text;
+  const auto named = names.find(after[0]);
+  text += fmt::format(" behind {}", named == names.end() ? std::string_view(after[0]) : named->second);
+  return after.size() == 1 ? text : text + fmt::format(" and {} more", after.size() - 1);
+}
+
 void print_jobs(const Context& context, const std::vector<v1::Job>& jobs, bool all, bool wide) {
   if (jobs.empty()) {
     fmt::print(stderr, "no {}jobs{}\n", all ? "" : "live ", all ? "" : "; 'muster ps -a' shows finished ones");
@@ -57,10 +70,12 @@ void print_jobs(const Context& context, const std::vector<v1::Job>& jobs, bool a
     table.columns.push_back({"ENGINE"});
   }
   const WallTime now = system_clock().now().wall;
+  std::map<std::string_view, std::string_view> names;
+  for (const auto& job : jobs) names.emplace(job.id(), job.spec().name());
   for (const auto& job : jobs) {
     std::vector<std::string> row = {job.spec().name(),
                                     job.id(),
-                                    context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())),
+                                    context.out.paint(render::phase_tint(job.phase()), phase_of(job, names)),
                                     step_text(job.progress()),
                                     job.progress().has_loss() ? fmt::format("{:.4f}", job.progress().loss()) : "-",
                                     eta_text(job),

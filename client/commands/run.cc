@@ -38,6 +38,11 @@ Result<void> check_same_spec(const Session& session, const v1::SubmitJobRequest&
   (void)spec::complete(theirs);
   (void)spec::complete(ours);
   if (spec::spec_hash(theirs) == spec::spec_hash(ours)) return {};
+  // Of the jobs that it waits for the stored spec has ids, whatever was typed: which they are was said the first time.
+  if (theirs.schedule().after_size() == ours.schedule().after_size()) {
+    theirs.clear_schedule();
+    ours.clear_schedule();
+  }
   return fail(ErrorCode::Conflict,
               fmt::format("submitting job '{}': request id '{}' was given before, with another spec, for job '{}' ({}); a new job wants a new id", ours.name(),
                           request.request_id(), theirs.name(), job));

@@ -14,6 +14,7 @@
 #include "common/engine/text.h"
 #include "common/engine/training_end.h"
 #include "common/spec/complete_patch.h"
+#include "common/spec/complete_schedule.h"
 #include "common/spec/complete_table.h"
 #include "common/spec/key_table.h"
 #include "common/spec/parse.h"
@@ -71,6 +72,7 @@ class Completer {
     checkpoint_and_resume();
     observe_and_success();
     recovery();
+    complete_schedule(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
     for (const std::string& key : lines_with_controls(spec_)) problem(key, "has control characters in it");
     if (too_many_) return std::move(problems_);
     for (engine::KeyedProblem& found : engine::check_launch(spec_)) problem(std::move(found.key), std::move(found.message));

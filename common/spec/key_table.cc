@@ -120,7 +120,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"schedule.queue", Later, "default", "", "", "which queue"},
     {"schedule.priority", Later, "50", "", "", "who goes first"},
     {"schedule.time_limit", Later, "none", "", "", "longest run"},
-    {"schedule.after", Later, "[]", "", "", "jobs that must have ended"},
+    {"schedule.after", Special, "[]", "a job | list of jobs, at most 64; each a name, an id or @last", "", "jobs that must have succeeded before this one is placed"},
 
     {"notify", Later, "[]", "", "", "whom to tell"},
     {"stages", Later, "{}", "", "", "a chain of jobs in one spec"},

@@ -49,6 +49,8 @@ class SpecReader {
 
   // read_table.cc
   void rank_table(const Node& node, const KeyRow& row);
+  // read_schedule.cc
+  void schedule_after(const Node& node, const KeyRow& row);
   // read_special.cc
   std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
   void code_from(const Node& node, const KeyRow& row);

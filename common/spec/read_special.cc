@@ -36,6 +36,7 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"observe.progress.step", &SpecReader::progress_part},
       {"observe.progress.loss", &SpecReader::progress_part},
       {"observe.progress.total", &SpecReader::progress_part},
+      {"schedule.after", &SpecReader::schedule_after},
       {"success", &SpecReader::success},
       {"success.regex", &SpecReader::success_part},
       {"success.file", &SpecReader::success_part},

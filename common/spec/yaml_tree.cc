@@ -168,12 +168,13 @@ Problem at_offset(std::string_view text, std::size_t offset, bool with_places, s
 }
 
 // Of a tab yaml-cpp mostly says that a map value is illegal. The other trap is of this spec's own making: YAML takes the brace of a template for its own
-// inside { } and [ ].
+// inside { } and [ ]. And '@' begins no text at all there.
 std::string_view hint(std::string_view text, const YAML::Mark& mark) {
   if (mark.is_null()) return {};
   for (int line = 0; line < mark.line && !text.empty(); ++line) text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
   const std::string_view line = text.substr(0, text.find('\n'));
   if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos) return "; this line is indented with a tab: write spaces";
+  if (line.find("@last") != std::string_view::npos) return "; @last wants quotes";
   return line.find("${") == std::string_view::npos ? "" : "; inside { } and [ ] a value with ${...} needs quotes";
 }
 

@@ -35,6 +35,9 @@ struct Sayer {
     return {"job-submitted", fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(), plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
   Said operator()(const core::CancelRequested& e) const { return {"cancel-requested", with_reason("cancel was asked for", e.reason)}; }
+  Said operator()(const core::PredecessorSucceeded& e) const {
+    return {"predecessor-succeeded", fmt::format("job '{}', which it waited for, has succeeded", e.predecessor.str())};
+  }
   Said operator()(const core::AttemptPlaced& e) const {
     std::uint32_t ranks = 0;
     std::string nodes;

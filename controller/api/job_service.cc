@@ -12,6 +12,7 @@
 #include "controller/api/convert.h"
 #include "controller/api/job_page.h"
 #include "controller/api/plan.h"
+#include "controller/api/resolve_after.h"
 
 namespace muster::controller {
 namespace {
@@ -42,20 +43,40 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
            "submitting job '" + spec->name() +
                "': the controller's disk is nearly full, new jobs are refused until there is room; running ones go on; submit it again then"});
     }
-    const Now now = edge_.shell.now();
-    std::string hash = spec::spec_hash(*spec);
-    core::SubmitJob input{.job = ids_.next(now.wall), .request_id = RequestId(request->request_id()), .spec = std::move(*spec), .spec_hash = std::move(hash)};
-    const bool taken = edge_.shell.submit(std::move(input), now, [reactor, response](const Outcome& outcome, const View& view) {
-      if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-      response->set_job_id(outcome.job->str());
-      response->set_repeated_request(outcome.repeated);
-      // Empty: an archived job, asked for again by its request id.
-      const auto events = view.history.of_job(*outcome.job, JournalIndex(0));
-      response->set_index(events.empty() ? 0 : events.front()->index());
-      reactor->Finish(grpc::Status::OK);
+    if (spec->schedule().after().empty()) return submit(*std::move(spec), {}, request, response, reactor);
+    const bool taken = edge_.shell.read([this, request, response, reactor, spec = *std::move(spec)](const View& view) mutable {
+      // Asked again it is the same job, whatever has become of those that it names.
+      if (const RequestId id(request->request_id()); !id.empty() && view.ledger.request_ids.contains(id))
+        return submit(std::move(spec), {}, request, response, reactor);
+      const std::string doing = "submitting job '" + spec.name() + "': ";
+      resolve_after(edge_, view, std::move(spec), [this, request, response, reactor, doing](Result<ResolvedAfter> after) {
+        if (!after) return reactor->Finish(rpc::to_status({after.error().code, doing + after.error().message}));
+        submit(std::move(after->spec), std::move(after->archived), request, response, reactor);
+      });
     });
     if (!taken) reactor->Finish(overloaded());
   });
+}
+
+void JobService::submit(v1::JobSpec spec, std::map<JobId, core::ArchivedEnd> archived, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+                        grpc::ServerUnaryReactor* reactor) {
+  const Now now = edge_.shell.now();
+  std::string hash = spec::spec_hash(spec);
+  core::SubmitJob input{.job = ids_.next(now.wall),
+                        .request_id = RequestId(request->request_id()),
+                        .spec = std::move(spec),
+                        .spec_hash = std::move(hash),
+                        .archived = std::move(archived)};
+  const bool taken = edge_.shell.submit(std::move(input), now, [reactor, response](const Outcome& outcome, const View& view) {
+    if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+    response->set_job_id(outcome.job->str());
+    response->set_repeated_request(outcome.repeated);
+    // Empty: an archived job, asked for again by its request id.
+    const auto events = view.history.of_job(*outcome.job, JournalIndex(0));
+    response->set_index(events.empty() ? 0 : events.front()->index());
+    reactor->Finish(grpc::Status::OK);
+  });
+  if (!taken) reactor->Finish(overloaded());
 }
 
 grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest* request, v1::PlanJobResponse* response) {

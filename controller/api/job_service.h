@@ -1,6 +1,8 @@
 // JobService: submit, ask, cancel. Watching is watch.h, logs are read_logs.h, planning is plan.h, recorded launches are attempt_launch.h.
 #pragma once
 
+#include <map>
+
 #include "controller/api/edge.h"
 #include "controller/api/job_id.h"
 #include "controller/api/read_logs.h"
@@ -30,6 +32,10 @@ class JobService final : public v1::JobService::CallbackService {
   void stop() { pacer_.stop(); }
 
  private:
+  // Of a complete spec, with ids in schedule.after. Any thread.
+  void submit(v1::JobSpec spec, std::map<JobId, core::ArchivedEnd> archived, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+              grpc::ServerUnaryReactor* reactor);
+
   Edge& edge_;
   JobIdSource ids_;
   SamplePacer pacer_;

@@ -11,8 +11,10 @@
 #include "common/rpc/channel.h"
 #include "common/spec/parse.h"
 #include "controller/api/convert.h"
+#include "controller/api/resolve_after.h"
 #include "controller/api/show_launch.h"
 #include "controller/api/unknown_fields.h"
+#include "controller/core/predecessors.h"
 #include "controller/core/table_hosts.h"
 #include "controller/launch/bounds.h"
 #include "controller/launch/launch.h"
@@ -85,6 +87,42 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
   return {};
 }
 
+// For which other jobs it would wait first; empty: for none.
+std::string behind_whom(const View& view, const ResolvedAfter& resolved) {
+  std::set<JobId> unfinished;
+  for (const std::string& id : resolved.spec.schedule().after()) {
+    const auto one = core::find_predecessor(view.ledger, resolved.archived, JobId(id));
+    if (one && !core::is_final(one->phase)) unfinished.insert(JobId(id));
+  }
+  std::string text;  // behind "would wait: "
+  for (const std::string& line : core::waits_for_text(view.ledger, view.presence, unfinished)) {
+    text += (text.empty() ? "" : "; ") + line.substr(line.find(' ') + 1);
+  }
+  return text;
+}
+
+void plan_in(Edge& edge, const View& view, ResolvedAfter resolved, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
+             grpc::ServerUnaryReactor* reactor) {
+  if (const auto refused = core::refuse_predecessors(view.ledger, resolved.archived, resolved.spec))
+    return reactor->Finish(rpc::to_status({refused->code, fmt::format("planning job '{}': {}", resolved.spec.name(), refused->message)}));
+  response->set_waits_for(behind_whom(view, resolved));
+  core::JobRecord job;
+  job.id = JobId("plan");
+  job.spec = std::move(resolved.spec);
+  core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
+  if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
+  if (placed.nodes.empty() && response->waits_for().empty()) response->set_waits_for(placed.why);
+  if (!response->waits_for().empty()) {
+    placed.nodes = imagine(job.spec);
+    placed.master_port = view.limits.port_first;
+  }
+  // A plan for thousands of ranks takes its time: not on the strand.
+  edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job), placed = std::move(placed)] {
+    const auto filled = fill_plan(*response, *request, job, placed, edge.cluster_out);
+    reactor->Finish(filled ? grpc::Status::OK : rpc::to_status(filled.error()));
+  });
+}
+
 }  // namespace
 
 Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
@@ -111,20 +149,14 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
   auto spec = complete_spec(request->spec());
   if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
   const bool taken = edge.shell.read([&edge, reactor, request, response, spec = std::move(*spec)](const View& view) mutable {
-    core::JobRecord job;
-    job.id = JobId("plan");
-    job.spec = std::move(spec);
-    core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
-    if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
-    if (placed.nodes.empty()) {
-      response->set_waits_for(placed.why);
-      placed.nodes = imagine(job.spec);
-      placed.master_port = view.limits.port_first;
-    }
-    // A plan for thousands of ranks takes its time: not on the strand.
-    edge.work.post("plan", [&edge, reactor, request, response, job = std::move(job), placed = std::move(placed)] {
-      const auto filled = fill_plan(*response, *request, job, placed, edge.cluster_out);
-      reactor->Finish(filled ? grpc::Status::OK : rpc::to_status(filled.error()));
+    if (spec.schedule().after().empty()) return plan_in(edge, view, {.spec = std::move(spec), .archived = {}}, request, response, reactor);
+    const std::string doing = fmt::format("planning job '{}': ", spec.name());
+    resolve_after(edge, view, std::move(spec), [&edge, reactor, request, response, doing](Result<ResolvedAfter> resolved) {
+      if (!resolved) return reactor->Finish(rpc::to_status({resolved.error().code, doing + resolved.error().message}));
+      const bool again = edge.shell.read([&edge, reactor, request, response, resolved = *std::move(resolved)](const View& later) mutable {
+        plan_in(edge, later, std::move(resolved), request, response, reactor);
+      });
+      if (!again) reactor->Finish(overloaded());
     });
   });
   if (!taken) reactor->Finish(overloaded());

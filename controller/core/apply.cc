@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "controller/core/core.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/predecessors.h"
 #include "controller/core/queue.h"
 #include "controller/core/table_hosts.h"
 #include "controller/core/text.h"
@@ -68,6 +69,7 @@ class Folder {
     ledger_.live_names[event.spec.name()] = event.job;
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
+    await_predecessors(ledger_, place->second);
     join_queue(ledger_, place->second, QueueEnd::Back);
   }
 
@@ -76,6 +78,8 @@ class Folder {
     job.cancel_requested = true;
     job.cancel_reason = event.reason;
   }
+
+  void operator()(const PredecessorSucceeded& event) { predecessor_succeeded(ledger_, job_of(event.job), event.predecessor); }
 
   void operator()(const AttemptPlaced& event) {
     JobRecord& job = job_of(event.job);
@@ -230,9 +234,11 @@ class Folder {
     switch (event.outcome) {
       case Outcome::Succeeded: move(job, JobStep::Finished); break;
       case Outcome::Failed: move(job, JobStep::GaveUp); break;
-      case Outcome::Cancelled: move(job, queued ? JobStep::CancelAsked : JobStep::StoppedForCancel); break;
+      case Outcome::Cancelled: move(job, !queued ? JobStep::StoppedForCancel : job.cancel_requested ? JobStep::CancelAsked : JobStep::PredecessorLost); break;
     }
     if (queued) leave_queue(ledger_, job);
+    await_nobody(ledger_, job);
+    ended_or_gone(ledger_, job.id);
     job.ended_at = at_;
     job.verdict = event.verdict;
     ledger_.live.erase(job.id);
@@ -251,7 +257,9 @@ class Folder {
   void operator()(const JobArchived& event) {
     if (const auto found = ledger_.jobs.find(event.job); found != ledger_.jobs.end()) {
       drop(found->second);
+      await_nobody(ledger_, found->second);
       ledger_.jobs.erase(found);
+      ended_or_gone(ledger_, event.job);
     }
     ledger_.tombstones[event.job] =
         Tombstone{.id = event.job, .name = event.name, .request_id = event.request_id, .phase = phase_of(event.outcome), .ended_at = event.ended_at};

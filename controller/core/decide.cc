@@ -1,10 +1,14 @@
 #include "controller/core/decide.h"
 
+#include "controller/core/predecessors.h"
+
 namespace muster::core {
 
 Decision decide(const Ledger& ledger, const Presence& presence, const Input& input, Now now, const Limits& limits) {
   const Deciding in{.ledger = ledger, .presence = presence, .now = now, .limits = limits};
-  return std::visit([&](const auto& one) { return decide_one(in, one); }, input);
+  Decision decision = std::visit([&](const auto& one) { return decide_one(in, one); }, input);
+  follow_ends(ledger, decision);
+  return decision;
 }
 
 Current current_of(const Ledger& ledger, const JobId& job, AttemptNo attempt) {

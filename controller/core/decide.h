@@ -21,6 +21,8 @@ Decision decide_one(const Deciding& in, const DeclareNodeDead& input);
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);
 Decision decide_one(const Deciding& in, const ReportLogsCollected& input);
+// predecessors.cc
+Decision decide_one(const Deciding& in, const ProposeSettle& input);
 // decide_proposal.cc
 Decision decide_one(const Deciding& in, const ProposePlacement& input);
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input);

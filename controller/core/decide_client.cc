@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <set>
+#include <string>
+
 #include "controller/core/decide.h"
+#include "controller/core/predecessors.h"
 
 namespace muster::core {
 
@@ -21,6 +25,7 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
     return refuse(ErrorCode::ResourceExhausted, fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for some to start, or cancel some",
                                                             doing, in.ledger.queue.size()));
   }
+  if (auto refused = refuse_predecessors(in.ledger, input.archived, input.spec)) return refuse(refused->code, doing + refused->message);
   JobRecord job;
   job.id = input.job;
   job.spec = input.spec;
@@ -28,6 +33,12 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
     return refuse(ErrorCode::Unsatisfiable, doing + placed.why);
   }
   Decision decision = accept(JobSubmitted{.job = input.job, .request_id = input.request_id, .spec = input.spec, .spec_hash = input.spec_hash});
+  const auto& after = input.spec.schedule().after();
+  for (const std::string& one : std::set<std::string>(after.begin(), after.end())) {
+    const JobId id(one);
+    if (is_final(find_predecessor(in.ledger, input.archived, id)->phase))
+      decision.events.emplace_back(PredecessorSucceeded{.job = input.job, .predecessor = id});
+  }
   decision.job = input.job;
   return decision;
 }

@@ -71,6 +71,7 @@ std::string success_missing(const Ledger& ledger, const JobRecord& job, const At
 Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   const auto job = in.ledger.jobs.find(input.job);
   if (job == in.ledger.jobs.end() || job->second.phase != JobPhase::Queued) return nothing();
+  if (!job->second.waits_for.empty()) return nothing();
   if (input.attempt != next_attempt(job->second, in.presence) || input.nodes.empty() || !still_free(in, input)) return nothing();
   if (unheard_since_start(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
   return accept(AttemptPlaced{.job = input.job,
@@ -177,6 +178,7 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
 Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   const auto found = in.ledger.jobs.find(input.job);
   if (found == in.ledger.jobs.end() || !is_final(found->second.phase)) return nothing();
+  if (in.ledger.dependents.contains(input.job)) return nothing();  // they have to hear first how it ended
   const JobRecord& job = found->second;
   Outcome outcome = Outcome::Failed;
   if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;

@@ -71,10 +71,15 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
   for (const auto& [name, job] : ledger.live_names) sorted[name] = job.str();
   for (const auto& [name, job] : sorted) out += fmt::format("name {} -> {}\n", name, job);
   out += "queue";
-  for (const JobId& job : ledger.queue) out += " " + job.str();
+  for (const auto& [place, job] : ledger.queue) out += " " + job.str();
   out += "\nlive";
   for (const JobId& job : ledger.live) out += " " + job.str();
   out += fmt::format("\nlingering{}\n", keys_text(ledger.lingering));
+  for (const auto& [predecessor, jobs] : ledger.dependents) {
+    out += fmt::format("behind {}{}:", predecessor.str(), ledger.unsettled.contains(predecessor) ? " (unsettled)" : "");
+    for (const JobId& job : jobs) out += " " + job.str();
+    out += "\n";
+  }
   for (const auto& [node, holders] : ledger.device_holders) {
     for (const auto& [device, key] : holders) out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
   }

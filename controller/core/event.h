@@ -93,6 +93,12 @@ struct CancelRequested {
   std::string reason;
 };
 
+// Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of that one's end, or of this one's submission.
+struct PredecessorSucceeded {
+  JobId job;  // that waits
+  JobId predecessor;
+};
+
 struct AttemptPlaced {
   JobId job;
   AttemptNo attempt;
@@ -235,7 +241,7 @@ struct TombstoneDropped {
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
                                RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
-                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited>;
+                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

@@ -4,6 +4,7 @@
 #include "controller/core/core.h"
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/predecessors.h"
 #include "controller/core/queue.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/text.h"
@@ -22,6 +23,10 @@ std::string some_of(const std::vector<std::string>& nodes) {
 }
 
 void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+  if (!job.waits_for.empty()) {
+    for (std::string& line : waits_for_text(ledger, presence, job.waits_for)) lines.push_back(std::move(line));
+    return;
+  }
   if (const std::optional<Unheard> unheard = unheard_since_start(ledger, presence, job, now, limits)) {
     std::vector<std::string> names;
     for (const NodeName& node : unheard->nodes) names.push_back(node.str());

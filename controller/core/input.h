@@ -1,21 +1,29 @@
 // What can be asked of decide(): from clients, from agents, and from propose(). Values; edges stamp arrival time.
 #pragma once
 
+#include <map>
 #include <string>
 #include <variant>
 
 #include "controller/core/event.h"
+#include "controller/core/job_phase.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::core {
 
 // --- from clients: each gets a reply -----------------------------------------------------------------------------------------------
+// How a job ended that only the archive knows.
+struct ArchivedEnd {
+  std::string name;
+  JobPhase phase{};
+};
 struct SubmitJob {
   JobId job;
   RequestId request_id;
-  v1::JobSpec spec;
+  v1::JobSpec spec;  // validated, defaults filled in; schedule.after as ids
   std::string spec_hash;
-};  // spec validated, defaults filled in
+  std::map<JobId, ArchivedEnd> archived = {};  // of schedule.after, what whoever submits has looked up in the archive
+};
 struct CancelJob {
   JobId job;
   std::string reason;
@@ -87,6 +95,10 @@ struct ProposeSwept {
   NodeName node;
   std::string reason;
 };
+// A job has ended, or is gone, and the jobs that wait for it have not heard of it.
+struct ProposeSettle {
+  JobId predecessor;
+};
 struct ProposeArchive {
   JobId job;
 };
@@ -95,7 +107,7 @@ struct ProposeDropTombstone {
 };
 
 using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint,
-                           ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeArchive, ProposeDropTombstone>;
+                           ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------------------------------------------
 // Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed before the next propose().

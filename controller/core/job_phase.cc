@@ -27,6 +27,7 @@ std::string_view to_string(JobStep step) {
     case JobStep::Finished: return "Finished";
     case JobStep::CancelAsked: return "CancelAsked";
     case JobStep::StoppedForCancel: return "StoppedForCancel";
+    case JobStep::PredecessorLost: return "PredecessorLost";
   }
   return "?";
 }

@@ -116,9 +116,10 @@ struct JobRecord {
   std::optional<Verdict> verdict;             // final
   std::int64_t best_step = -1;                // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;       // of its last event
-  std::size_t open_parts = 0;    // derived: parts of all attempts not swept, or whose logs are not all here
-  std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
+  JournalIndex last_index;                    // of its last event
+  std::size_t open_parts = 0;                 // derived: parts of all attempts not swept, or whose logs are not all here
+  std::int64_t queue_place = 0;               // derived, while it is queued: who has the smaller one is ahead
+  std::set<JobId> waits_for;                  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -158,9 +159,12 @@ struct Ledger {
   // Derived by apply() alone, so that lookups cost nothing: never journaled.
   std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
   std::unordered_map<std::string, JobId> live_names;
-  std::deque<JobId> queue;  // Queued jobs, first in, first out; a job that comes back goes to the front
-  // The same by the resources that are asked for (queue.h), each line by queue_place: whether the registered nodes could hold a job is one question a line.
+  std::map<std::int64_t, JobId> queue;  // Queued jobs by queue_place: first in, first out; a job that comes back goes to the front
+  // Those of them that wait for no other job, by the resources that are asked for (queue.h), each line by queue_place: whether the registered nodes could
+  // hold a job is one question a line.
   std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
+  std::map<JobId, std::set<JobId>> dependents;  // who waits for whom (predecessors.h): by the job that is waited for
+  std::set<JobId> unsettled;                    // of these, those that have ended, or are not there
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;

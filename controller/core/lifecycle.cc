@@ -11,14 +11,14 @@ namespace {
 
 std::string_view meaning(JobPhase phase) {
   switch (phase) {
-    case JobPhase::Queued: return "waits for a gang of free devices; `muster why` says what is missing";
+    case JobPhase::Queued: return "waits for the jobs of its `schedule.after`, then for a gang of free devices; `muster why` says what is missing";
     case JobPhase::Launching: return "placed: its nodes are starting their parts";
     case JobPhase::Running: return "every rank has been exec'd";
     case JobPhase::Draining: return "something broke the attempt: its ranks are being stopped, and its fence decides when the next may start";
     case JobPhase::Completing: return "every rank ended with status 0: the nodes make sure that nothing is left";
     case JobPhase::Succeeded: return "final: ended as `success` asks";
     case JobPhase::Failed: return "final: the verdict says why";
-    case JobPhase::Cancelled: return "final: stopped on request";
+    case JobPhase::Cancelled: return "final: stopped on request, or a job that it waited for ended without success";
   }
   return "";
 }
@@ -34,6 +34,7 @@ std::string_view cause(JobStep step) {
     case JobStep::Finished: return "AttemptCompleted and JobEnded (succeeded)";
     case JobStep::CancelAsked: return "CancelRequested and JobEnded (cancelled)";
     case JobStep::StoppedForCancel: return "AttemptEnded and JobEnded (cancelled)";
+    case JobStep::PredecessorLost: return "JobEnded (cancelled), in the batch of the other job's end";
   }
   return "";
 }
@@ -54,6 +55,17 @@ std::string lifecycle_page() {
   }
   page +=
       "\nNothing leaves a final phase, every phase can reach one, and there is one arrow for each phase and step: `static_assert`s beside the table.\n"
+      "\n## When a job waits for others\n\n"
+      "A job with `schedule.after` is looked at by nobody before all the jobs named there have succeeded: it holds up none behind it. In the queue it has the "
+      "place of its submission.\n\n"
+      "- Each success is an event of the job that waits, in the batch of that success. Its own events alone tell for whom it still waits, whatever becomes of "
+      "the others' (archive, tombstones)\n"
+      "- A job that ends failed or cancelled ends all that wait for it, and those that wait for these, in its own batch: cancelled (arrow 13), as Slurm's "
+      "`kill_invalid_depend` does, for nothing of them ran. Each verdict names the job that it waited for, and the one at the chain's beginning with what "
+      "that died of, whose class it has\n"
+      "- An attempt that breaks is no end: who is started again is waited for\n"
+      "- What a lost end of the journal leaves open is made up for at the next start. A job that is not known any more is not taken for a success: who waits "
+      "for it is cancelled\n"
       "\n## When the next attempt may start: the fence\n\n"
       "| Rule | The attempt has ended when | Its devices |\n|---|---|---|\n"
       "| a | every node is swept, declared dead, or was silent for longer than the job's orphan grace | of swept nodes: free; of the others: held until swept "

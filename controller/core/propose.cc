@@ -27,6 +27,7 @@ class Proposer {
       const JobRecord& job = ledger_.jobs.at(id);
       look_for_vanished(job, *job.attempt(number));
     }
+    for (const JobId& id : ledger_.unsettled) out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
     placements();
     for (const auto& [node, parts] : ledger_.node_parts) look_for_lost_logs(node, parts);
     archive();

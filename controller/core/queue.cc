@@ -9,23 +9,20 @@ void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
   if (ledger.queue.empty()) {
     job.queue_place = 0;
   } else if (end == QueueEnd::Front) {
-    job.queue_place = ledger.jobs.at(ledger.queue.front()).queue_place - 1;
+    job.queue_place = ledger.queue.begin()->first - 1;
   } else {
-    job.queue_place = ledger.jobs.at(ledger.queue.back()).queue_place + 1;
+    job.queue_place = ledger.queue.rbegin()->first + 1;
   }
-  ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id);
-  if (end == QueueEnd::Front) {
-    ledger.queue.push_front(job.id);
-  } else {
-    ledger.queue.push_back(job.id);
-  }
+  ledger.queue.emplace(job.queue_place, job.id);
+  if (job.waits_for.empty()) join_line(ledger, job);
 }
 
+void join_line(Ledger& ledger, const JobRecord& job) { ledger.queue_lines[demands_of(job.spec)].emplace(job.queue_place, job.id); }
+
 void leave_queue(Ledger& ledger, const JobRecord& job) {
-  // Nearly always the first one: no walk over a long queue.
-  const auto place = std::ranges::find(ledger.queue, job.id);
-  MUSTER_ASSERT(place != ledger.queue.end(), "a queued job is not in the queue");
-  ledger.queue.erase(place);
+  const std::size_t left = ledger.queue.erase(job.queue_place);
+  MUSTER_ASSERT(left == 1, "a queued job is not in the queue");
+  if (!job.waits_for.empty()) return;
   const auto line = ledger.queue_lines.find(demands_of(job.spec));
   MUSTER_ASSERT(line != ledger.queue_lines.end(), "a queued job is in no line of the queue");
   line->second.erase(job.queue_place);

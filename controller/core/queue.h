@@ -1,6 +1,6 @@
 // The queue of jobs: first in, first out, and one that comes back goes to the front. It stands in the ledger twice: as a whole, and in lines of jobs that
 // demand the same of nodes (demands_of). Whether the registered nodes could ever hold a job depends on that alone, so a thousand jobs that wait for
-// machines to come cost one question, and hold nobody up. Pure.
+// machines to come cost one question, and hold nobody up. A job that waits for others (predecessors.h) has its place, and stands in no line. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ enum class QueueEnd : std::uint8_t { Front, Back };
 // For apply() alone.
 void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end);
 void leave_queue(Ledger& ledger, const JobRecord& job);
+void join_line(Ledger& ledger, const JobRecord& job);  // of a queued job, when it waits for no other any more
 
 // Walks over the queued jobs that the registered nodes could hold, in order. The ledger must not change meanwhile.
 class FittingJobs {

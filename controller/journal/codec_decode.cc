@@ -147,6 +147,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       const auto& from = record.cancel_requested();
       return core::CancelRequested{.job = JobId(from.job()), .reason = from.reason()};
     }
+    case pb::Record::kPredecessorSucceeded: {
+      const auto& from = record.predecessor_succeeded();
+      return core::PredecessorSucceeded{.job = JobId(from.job()), .predecessor = JobId(from.predecessor())};
+    }
     case pb::Record::kAttemptPlaced: {
       const auto& from = record.attempt_placed();
       auto to = take_attempt<core::AttemptPlaced>(from);

@@ -121,6 +121,11 @@ struct Writer {
     to.set_job(from.job.value);
     to.set_reason(from.reason);
   }
+  void operator()(const core::PredecessorSucceeded& from) const {
+    auto& to = *record.mutable_predecessor_succeeded();
+    to.set_job(from.job.value);
+    to.set_predecessor(from.predecessor.value);
+  }
   void operator()(const core::AttemptPlaced& from) const {
     auto& to = *record.mutable_attempt_placed();
     attempt(to, from);

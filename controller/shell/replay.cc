@@ -67,12 +67,17 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   }
   if (found == ledger.jobs.end()) return "it was never submitted";
   const core::JobRecord& job = found->second;
+  if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&body)) {
+    if (!job.waits_for.contains(succeeded->predecessor)) return "it did not wait for job '" + succeeded->predecessor.str() + "'";
+    return std::nullopt;
+  }
   const AttemptNo number = attempt_of(body);
   if (const auto* placed = std::get_if<core::AttemptPlaced>(&body)) {
     if (number.value == 0) return "an attempt without a number was placed";
     if (job.current() != nullptr && number <= job.current()->number) return attempt_text(number) + " placed after " + attempt_text(job.current()->number);
     if (placed->nodes.empty()) return attempt_text(number) + " placed on no node";
     if (job.phase != core::JobPhase::Queued) return attempt_text(number) + " placed while " + std::string(to_string(job.phase));
+    if (!job.waits_for.empty()) return attempt_text(number) + " placed before job '" + job.waits_for.begin()->str() + "' had succeeded";
     return taken_device(ledger, *placed);
   }
   if (const auto* ended = std::get_if<core::JobEnded>(&body)) {

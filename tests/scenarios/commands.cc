@@ -157,8 +157,12 @@ void intruder(World& world, const Command& command) {
 
 void submit(World& world, const Command& command) {
   const JobId id(command.option("id", fmt::format("j{}", world.next_job)));
-  const core::Decision decision =
-      world.put(core::SubmitJob{.job = id, .request_id = RequestId(command.option("request")), .spec = spec_of(command), .spec_hash = "hash"});
+  core::SubmitJob input{.job = id, .request_id = RequestId(command.option("request")), .spec = spec_of(command), .spec_hash = "hash"};
+  for (const std::string& name : list_of(command.option("after"))) {
+    const auto known = world.jobs.find(name);
+    input.spec.mutable_schedule()->add_after(known == world.jobs.end() ? name : known->second.str());
+  }
+  const core::Decision decision = world.put(input);
   if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
   if (!decision.job || decision.repeated) return;
   world.jobs[command.word(0)] = *decision.job;

@@ -47,6 +47,9 @@ class Describer {
   }
   std::string operator()(const core::RankExited& event) const { return head(event) + core::exit_text(event); }
   std::string operator()(const core::CompanionExited& event) const { return head(event) + core::exit_text(event); }
+  std::string operator()(const core::PredecessorSucceeded& event) const {
+    return fmt::format("{} need not wait for {} any more", name_of(ledger_, event.job), event.predecessor.str());
+  }
   std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }
   std::string operator()(const core::CheckpointCompleted& event) const {

@@ -53,7 +53,13 @@ AttemptNo Book::newest_execd(const JobId& job) const {
 void Book::take(const std::vector<core::Event>& events, Time now) {
   for (const core::Event& event : events) {
     if (std::string fact = natural_key(event.body); !fact.empty()) facts.insert(std::move(fact));
-    if (const auto* it = std::get_if<core::JobSubmitted>(&event.body)) durable[it->job].request = it->request_id;
+    if (const auto* it = std::get_if<core::JobSubmitted>(&event.body)) {
+      durable[it->job].request = it->request_id;
+      Submission& submission = submissions[it->job];
+      submission.name = it->spec.name();
+      submission.after.clear();
+      for (const std::string& id : it->spec.schedule().after()) submission.after.emplace_back(id);
+    }
     if (const auto* it = std::get_if<core::CancelRequested>(&event.body)) durable[it->job].cancel = true;
     if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body)) {
       DurableAttempt& attempt = durable[it->job].attempts[it->attempt];
@@ -67,7 +73,10 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
     }
     if (const auto* it = std::get_if<core::AttemptEnded>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
     if (const auto* it = std::get_if<core::AttemptCompleted>(&event.body)) durable[it->job].attempts[it->attempt].ended = true;
-    if (const auto* it = std::get_if<core::JobEnded>(&event.body)) durable[it->job].outcome = it->outcome;
+    if (const auto* it = std::get_if<core::JobEnded>(&event.body)) {
+      durable[it->job].outcome = it->outcome;
+      if (it->outcome == core::Outcome::Succeeded) once_succeeded.insert(it->job);
+    }
     if (const auto* it = std::get_if<core::JobArchived>(&event.body)) durable[it->job].archived = true;
   }
 }

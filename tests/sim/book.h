@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "controller/core/event.h"
 #include "tests/sim/machine.h"
@@ -47,7 +48,14 @@ struct Book {
   std::set<std::string> facts;  // natural keys, durable
   std::set<std::string> acked;  // natural keys that an agent was acknowledged
 
-  std::set<agent::RunKey> once_placed, once_broken;  // durably, also in a journal's end that was lost since
+  // Durably, also in a journal's end that was lost since.
+  std::set<agent::RunKey> once_placed, once_broken;
+  std::set<JobId> once_succeeded;
+  struct Submission {
+    std::string name;
+    std::vector<JobId> after;
+  };
+  std::map<JobId, Submission> submissions;
 
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
   // The youngest attempt of this job that has exec'd a rank; 0: none.

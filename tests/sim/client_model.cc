@@ -40,6 +40,11 @@ void ClientModel::send(core::Input input, std::function<void(const core::Decisio
 void ClientModel::submit(const std::string& name) {
   Request& request = requests_.at(name);
   if (request.job || request.given_up) return;
+  if (const Named named = named_before(*request.plan); named != Named::Known) {
+    request.given_up = named == Named::Never;
+    if (named == Named::NotYet) world_.timeline.after(kSecond, [this, name] { submit(name); });
+    return;
+  }
   if (++request.tries > kTriesMax) {
     request.given_up = true;
     ++world_.coverage.seen["submissions given up"];
@@ -51,9 +56,18 @@ void ClientModel::submit(const std::string& name) {
   world_.timeline.after(world_.rng.between(500, 4'000) * kMillisecond, [this, name] { submit(name); });
 }
 
+ClientModel::Named ClientModel::named_before(const JobPlan& plan) const {
+  for (const std::string& name : plan.after) {
+    const Request& before = requests_.at(name);
+    if (!before.job) return before.given_up ? Named::Never : Named::NotYet;
+  }
+  return Named::Known;
+}
+
 void ClientModel::submit_once(const std::string& name) {
-  const core::SubmitJob input{
-      .job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = requests_.at(name).plan->spec, .spec_hash = "0"};
+  const JobPlan& plan = *requests_.at(name).plan;
+  core::SubmitJob input{.job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = plan.spec, .spec_hash = "0"};
+  for (const std::string& before : plan.after) input.spec.mutable_schedule()->add_after(requests_.at(before).job->str());
   send(
       input,
       [this, name](const core::Decision& decision) {
@@ -66,6 +80,14 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
   Request& request = requests_.at(name);
   if (decision.refusal) {
     ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
+    const auto lost = [&](const std::string& before) {
+      const auto job = requests_.at(before).job ? world_.watch.book().durable.find(*requests_.at(before).job) : world_.watch.book().durable.end();
+      return job != world_.watch.book().durable.end() && job->second.outcome && *job->second.outcome != core::Outcome::Succeeded;
+    };
+    if (std::ranges::any_of(request.plan->after, lost)) {
+      request.given_up = true;
+      ++world_.coverage.seen["submission given up: what it waits for has failed"];
+    }
     return;  // asked again later: nodes come
   }
   // On its way while the journal's end was lost: the client will find that the job is not there.

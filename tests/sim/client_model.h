@@ -37,6 +37,9 @@ class ClientModel {
   };
   void submit(const std::string& name);
   void submit_once(const std::string& name);
+  enum class Named : std::uint8_t { Known, NotYet, Never };
+  // The jobs that this one waits for: whether they have ids by now.
+  [[nodiscard]] Named named_before(const JobPlan& plan) const;
   void answered(const std::string& name, const core::Decision& decision);
   void cancel(const std::string& name);
   // The reply, if anything arrives; it runs when the answer is back.

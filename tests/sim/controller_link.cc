@@ -270,12 +270,26 @@ void ControllerModel::break_by_mutant() {
       }
     }
   }
+  if (world_.mutant == Mutant::NobodyFirst) {
+    for (const auto& [predecessor, jobs] : ledger_.dependents) {
+      for (const JobId& job : jobs) forged.emplace_back(core::PredecessorSucceeded{.job = job, .predecessor = predecessor});
+    }
+  }
   for (core::EventBody& body : forged) accept(std::move(body));
+}
+
+void ControllerModel::forget_what_ends_mean(core::Decision& decision) const {
+  std::erase_if(decision.events, [this](const core::EventBody& body) {
+    const auto* ended = std::get_if<core::JobEnded>(&body);
+    const bool waits = ended != nullptr && !ledger_.jobs.at(ended->job).waits_for.empty();
+    return std::holds_alternative<core::PredecessorSucceeded>(body) || (waits && ended->verdict->signature == "predecessor");
+  });
 }
 
 // Pinning is checked twice, by the controller when a node comes back and by the agent when it is asked to start: a variant without it lacks both.
 bool ControllerModel::ignored_by_mutant(const core::Input& input) const {
   if (world_.mutant == Mutant::IgnoreBoot && std::holds_alternative<core::ProposeSwept>(input)) return true;
+  if (world_.mutant == Mutant::DeafToEnds && std::holds_alternative<core::ProposeSettle>(input)) return true;
   if (world_.mutant == Mutant::WaitForAllLogs && std::holds_alternative<core::ReportLogsCollected>(input)) return true;
   const auto* broke = std::get_if<core::ProposeBreak>(&input);
   if (broke == nullptr) return false;

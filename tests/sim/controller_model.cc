@@ -48,7 +48,8 @@ void ControllerModel::launch() {
   presence_ = core::Presence();
   replay();
   loaded_ = journal_.last();
-  const std::uint64_t lost = journal_.lost().value_or(core::rows_unknown(journal_.unknown_losses(), static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
+  const std::uint64_t lost =
+      journal_.lost().value_or(core::rows_unknown(journal_.unknown_losses(), static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // the epoch is a batch of its own, before anybody is let in
   batch_at_ = clocks().wall;
   accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost), .cluster = ClusterId("sim"), .version = "0.1.0"});
@@ -176,6 +177,7 @@ void ControllerModel::settle() {
 
 core::Decision ControllerModel::take(const core::Input& input) {
   core::Decision decision = core::decide(ledger_, presence_, input, clocks(), limits_);
+  if (world_.mutant == Mutant::DeafToEnds) forget_what_ends_mean(decision);
   for (const core::EventBody& body : decision.events) accept(body);
   return decision;
 }

@@ -38,6 +38,9 @@ struct Text {
   std::string operator()(const core::CompanionExited& event) const {
     return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event), event.node.str(), event.name, event.code, event.signal);
   }
+  std::string operator()(const core::PredecessorSucceeded& event) const {
+    return fmt::format("predecessor succeeded: {} waited for {}", event.job.str(), event.predecessor.str());
+  }
   std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }
   std::string operator()(const core::CheckpointCompleted& event) const { return fmt::format("checkpoint: {} step {}", run(event), event.step); }

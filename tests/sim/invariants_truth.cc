@@ -116,7 +116,7 @@ class OutcomesAreTrue : public Invariant {
     const core::JobRecord& job = before.jobs.at(ended->job);
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     const Book& book = world_.watch.book();
-    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job))
+    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job) && !behind_a_lost_one(job, before))
       return broken(fmt::format("{} was cancelled and nobody asked", ended->job.str()));
     if (ended->outcome != core::Outcome::Succeeded) return;
     const auto truth = book.attempts.find({ended->job, job.current()->number});
@@ -125,6 +125,45 @@ class OutcomesAreTrue : public Invariant {
                       std::ranges::all_of(truth->second.deaths, [](const auto& death) { return death.second.cause == DeathCause::Ended; });
     if (!well) return broken(fmt::format("{} succeeded, but not all of its ranks ended well", ended->job.str()));
     if (job.spec.success().has_regex() && !plan.success_shown) broken(fmt::format("{} succeeded without what success.regex asks for", ended->job.str()));
+  }
+
+ private:
+  // It waits for one that has ended, in another way than well.
+  static bool behind_a_lost_one(const core::JobRecord& job, const core::Ledger& before) {
+    return job.phase == core::JobPhase::Queued && std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
+             const auto other = before.jobs.find(JobId(id));
+             return other != before.jobs.end() && core::is_final(other->second.phase) && other->second.phase != core::JobPhase::Succeeded;
+           });
+  }
+};
+
+// No rank of a job runs before the jobs of its schedule.after have truly done their work, and their success is durable.
+class BehindPredecessors : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "behind-its-predecessors"; }
+  void exec(const Machine& machine, const Process& process) override {
+    const Book& book = world_.watch.book();
+    const auto submission = book.submissions.find(process.run.first);
+    if (submission == book.submissions.end()) return;
+    for (const JobId& id : submission->second.after) {
+      ++world_.coverage.seen["rank exec'd behind a predecessor"];
+      if (book.once_succeeded.contains(id) && ended_well(id)) continue;
+      return broken(fmt::format("{} of {} was exec'd on {}, and job {}, which it waits for, has not succeeded", describe(process), describe(process.run),
+                                machine.name().str(), id.str()));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool ended_well(const JobId& id) const {
+    const Book& book = world_.watch.book();
+    const JobPlan& plan = world_.scenario.plan(book.submissions.at(id).name);
+    const std::uint32_t world_size = plan.once ? 1 : plan.nodes * plan.devices;
+    for (auto at = book.attempts.lower_bound({id, AttemptNo(0)}); at != book.attempts.end() && at->first.first == id; ++at) {
+      const auto& deaths = at->second.deaths;
+      if (deaths.size() == world_size && std::ranges::all_of(deaths, [](const auto& death) { return death.second.cause == DeathCause::Ended; })) return true;
+    }
+    return false;
   }
 };
 
@@ -170,6 +209,7 @@ std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world) {
   all.push_back(std::make_unique<SweptIsTrue>(world));
   all.push_back(std::make_unique<CheckpointsAreTrue>(world));
   all.push_back(std::make_unique<OutcomesAreTrue>(world));
+  all.push_back(std::make_unique<BehindPredecessors>(world));
   all.push_back(std::make_unique<EverythingEnds>(world));
   all.push_back(std::make_unique<EverythingCloses>(world));
   return all;

@@ -1,5 +1,6 @@
 // muster-sim: histories of a simulated cluster. docs/simulation.md.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -95,6 +96,7 @@ int run_one(const Knobs& knobs, Mutant mutant) {
     fmt::print("  {}: {} x {}, {}, {} steps of {} ms, checkpoint every {}, grace {} s, stop grace {} s\n", plan.name, plan.nodes, plan.devices,
                plan.once ? "once" : (plan.lockstep ? "lockstep" : "not in lockstep"), plan.total_steps, plan.step_time / kMillisecond, plan.checkpoint_every,
                plan.orphan_grace / kSecond, plan.stop_grace / kSecond);
+    if (!plan.after.empty()) fmt::print("    after {}\n", fmt::join(plan.after, ", "));
   }
   const History history = world.run();
   fmt::print("{} deeds, {:.1f} s of virtual time\n", history.deeds, static_cast<double>(history.lasted) / static_cast<double>(kSecond));

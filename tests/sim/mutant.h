@@ -39,6 +39,8 @@ enum class Mutant {
   LossMeansNothing,     // after an accepted loss of the journal's end jobs go on as if it were whole
   ReuseNumbers,         // the next attempt gets a number that a lost one may have had
   AcceptWithoutBridge,  // a copy that was put back lets agents in that were told more, and counts no loss
+  NobodyFirst,          // a job is placed without a look at those that it waits for
+  DeafToEnds,           // what the end of a job means for those that wait for it is forgotten
 };
 
 struct MutantRow {
@@ -78,6 +80,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::ReuseNumbers, "reuse-numbers", "start-once number-never-given-twice"},
     MutantRow{Mutant::AcceptWithoutBridge, "accept-without-bridge",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt number-never-given-twice"},
+    MutantRow{Mutant::NobodyFirst, "nobody-first", "behind-its-predecessors"},
+    MutantRow{Mutant::DeafToEnds, "deaf-to-ends", "everything-ends"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -63,6 +63,17 @@ JobPlan make_plan(const Scenario& scenario, std::size_t number, Rng& rng) {
   return plan;
 }
 
+// In one history of three jobs wait for earlier ones. By chance of their own: what else a seed stands for stays what it was.
+void make_chains(Scenario& scenario) {
+  Rng rng(scenario.seed * 0xD1B54A32D192ED03ULL + 7);
+  if (!rng.one_in(3)) return;
+  for (std::size_t job = 1; job < scenario.jobs.size(); ++job) {
+    for (std::size_t before = 0; before < job; ++before) {
+      if (rng.one_in(before + 1 == job ? 2 : 4)) scenario.jobs[job].after.push_back(scenario.jobs[before].name);
+    }
+  }
+}
+
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
@@ -87,6 +98,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   scenario.slow_network = rng.one_in(5);
   scenario.loses_journal_ends = rng.one_in(4);
   for (std::uint32_t number = 1; number <= jobs; ++number) scenario.jobs.push_back(make_plan(scenario, number, rng));
+  make_chains(scenario);
   return scenario;
 }
 

@@ -34,6 +34,7 @@ struct JobPlan {
   Time stop_grace = 3 * kSecond, orphan_grace = 15 * kSecond;
   Time submit_at = 0;
   std::optional<Time> cancel_at;
+  std::vector<std::string> after;  // names of jobs that it waits for: earlier ones
 };
 
 struct Knobs {

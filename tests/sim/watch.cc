@@ -78,13 +78,17 @@ void Watch::folded(const core::Event& event, const core::Ledger& after) {
   if (const auto* ended = std::get_if<core::AttemptEnded>(&event.body)) {
     ++world_.coverage.seen[fmt::format("fence: {}", ended->fence.substr(0, ended->fence.find_first_of(":;")))];
   }
+  if (std::holds_alternative<core::PredecessorSucceeded>(event.body)) ++world_.coverage.seen["predecessor succeeded"];
   if (const auto* swept = std::get_if<core::NodeSwept>(&event.body)) ++world_.coverage.seen[fmt::format("swept: {}", swept->reason)];
   if (!phase_before_) return;
   const auto job = after.jobs.find(phase_before_->first);
   if (job == after.jobs.end() || job->second.phase == phase_before_->second) return;
   for (std::size_t i = 0; i < core::kJobMoves.size(); ++i) {
     const core::JobMove& move = core::kJobMoves[i];
-    if (move.from == phase_before_->second && move.to == job->second.phase) ++world_.coverage.moves[i];
+    if (move.from != phase_before_->second || move.to != job->second.phase) continue;
+    // Two arrows lead from there to there.
+    if (move.on == (job->second.cancel_requested ? core::JobStep::PredecessorLost : core::JobStep::CancelAsked)) continue;
+    ++world_.coverage.moves[i];
   }
 }
 

@@ -86,6 +86,19 @@ TEST_F(ReplayTest, AnArchivedJobWithNonsenseIsStillShown) {
   EXPECT_EQ(job->phase, core::JobPhase::Cancelled);
 }
 
+// A row that says so is missing, or its payload is another: nothing is placed on that.
+TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
+  submit(kBad, "bad");
+  v1::JobSpec spec;
+  spec.set_name("good");
+  spec.mutable_schedule()->add_after(kBad.str());
+  row(core::JobSubmitted{.job = kGood, .request_id = RequestId("r"), .spec = spec, .spec_hash = "h"});
+  place(kGood, 1, 0);
+  ASSERT_TRUE(replay_.set_aside().contains(kGood));
+  EXPECT_NE(replay_.set_aside().at(kGood).find("placed before job '" + kBad.str() + "' had succeeded"), std::string::npos);
+  EXPECT_EQ(replay_.ledger().jobs.at(kGood).phase, core::JobPhase::Queued);
+}
+
 // Each of these would break one of apply's assertions.
 TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
   submit(kGood, "good");
@@ -95,6 +108,7 @@ TEST_F(ReplayTest, EveryKindOfNonsenseIsMet) {
   const std::vector<core::EventBody> bodies = {
       core::CancelRequested{.job = kBad},
       core::JobSubmitted{.job = kGood},
+      core::PredecessorSucceeded{.job = kGood, .predecessor = kBad},
       core::AttemptPlaced{.job = kGood, .attempt = second},
       core::NodeStarted{.job = kGood, .attempt = second, .node = kNode},
       core::NodeStarted{.job = kGood, .attempt = first, .node = NodeName("other")},

@@ -123,9 +123,7 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   const auto in_lines = [&] {
     std::map<std::int64_t, JobId> all;
     for (const auto& [resources, line] : world.ledger.queue_lines) all.insert(line.begin(), line.end());
-    std::deque<JobId> order;
-    for (const auto& [place, id] : all) order.push_back(id);
-    return order;
+    return all;
   };
   EXPECT_EQ(in_lines(), world.ledger.queue);
   EXPECT_EQ(world.ledger.queue.size(), 2U);

@@ -52,6 +52,11 @@ class History : public SmallWorld {
     what.mutable_recovery()->mutable_orphan_grace()->set_seconds(10);
     what.mutable_recovery()->set_max_restarts(3);
     if (pick(4) == 0) what.mutable_success()->set_regex("done");
+    if (pick(3) == 0 && !ledger.jobs.empty()) {
+      // Sometimes twice the same one, or one that has failed, which is refused.
+      for (std::uint32_t others = 1 + pick(2); others > 0; --others)
+        what.mutable_schedule()->add_after(std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->first.str());
+    }
     const std::string id = fmt::format("j{:04}", ++jobs_);
     submit(id, what, fmt::format("r{}", pick(50)));
   }

@@ -27,6 +27,7 @@ FIELDS(AttemptPlaced, a, b, c, d, e, f)
 FIELDS(NodeStartFailed, a, b, c, d, e, f)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h)
+FIELDS(PredecessorSucceeded, a, b)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
@@ -136,17 +137,32 @@ TEST(Codec, AnOlderBreakHasNoArrival) {
 
 TEST(Codec, TypeNumbersAreForEver) {
   // The numbers of released kinds. Add at the end; a changed line here is a journal that no longer replays.
-  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {{10, "controller_started"}, {11, "node_registered"},   {12, "node_declared_dead"},
-                                                                            {13, "job_submitted"},      {14, "cancel_requested"},  {15, "attempt_placed"},
-                                                                            {16, "node_started"},       {17, "node_start_failed"}, {18, "rank_exited"},
-                                                                            {19, "node_swept"},         {20, "first_step"},        {21, "checkpoint_completed"},
-                                                                            {22, "attempt_broke"},      {23, "attempt_ended"},     {24, "caught_up"},
-                                                                            {25, "attempt_completed"},  {26, "job_ended"},         {27, "logs_collected"},
-                                                                            {28, "job_archived"},       {29, "tombstone_dropped"}, {30, "checkpoint_set_aside"},
-                                                                            {31, "companion_exited"}};
+  const std::vector<std::pair<std::uint32_t, std::string_view>> released = {{10, "controller_started"},
+                                                                            {11, "node_registered"},
+                                                                            {12, "node_declared_dead"},
+                                                                            {13, "job_submitted"},
+                                                                            {14, "cancel_requested"},
+                                                                            {15, "attempt_placed"},
+                                                                            {16, "node_started"},
+                                                                            {17, "node_start_failed"},
+                                                                            {18, "rank_exited"},
+                                                                            {19, "node_swept"},
+                                                                            {20, "first_step"},
+                                                                            {21, "checkpoint_completed"},
+                                                                            {22, "attempt_broke"},
+                                                                            {23, "attempt_ended"},
+                                                                            {24, "caught_up"},
+                                                                            {25, "attempt_completed"},
+                                                                            {26, "job_ended"},
+                                                                            {27, "logs_collected"},
+                                                                            {28, "job_archived"},
+                                                                            {29, "tombstone_dropped"},
+                                                                            {30, "checkpoint_set_aside"},
+                                                                            {31, "companion_exited"},
+                                                                            {32, "predecessor_succeeded"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
-  EXPECT_EQ(kind_name(32), "");
+  EXPECT_EQ(kind_name(33), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {

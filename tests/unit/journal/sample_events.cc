@@ -102,6 +102,7 @@ std::vector<core::Event> one_of_every_kind() {
                        .total = 1ll << 40},
       core::CompanionExited{
           .job = job, .attempt = attempt, .node = node, .name = "scheduler", .code = -1, .signal = 11, .evidence = "Segmentation fault", .node_time = when},
+      core::PredecessorSucceeded{.job = job, .predecessor = JobId("0j5c2p8q3r1ab")},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
