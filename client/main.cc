@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "client/commands/commands.h"
 #include "client/commands/out.h"
 #include "client/commands/usage.h"
+#include "client/import/stand_in.h"
 #include "common/base/version.h"
 
 namespace {
@@ -29,6 +32,12 @@ int run_verb(int argc, char** argv) {
   context.out = muster::render::style_of(STDOUT_FILENO);
   context.err = muster::render::style_of(STDERR_FILENO);
   int exit = kOk;
+  // The parser would split what looks like a list ("[0,8]") in another program's words.
+  char** const behind = std::find_if(argv + std::min(1, argc), argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  if (behind != argv + argc) {
+    context.command.emplace(behind + 1, argv + argc);
+    argc = static_cast<int>(behind - argv);
+  }
 
   CLI::App app(
       "muster launches large-model training on the nodes of a cluster and keeps it alive: after any failure the job goes on from its last whole checkpoint.",
@@ -39,8 +48,8 @@ int run_verb(int argc, char** argv) {
   app.fallthrough(false);
   app.add_option("--controller", context.controller, "unix:/path, host:port, or an endpoint file (default: the private cluster's)")->type_name("ADDRESS");
   app.add_option("--token-file", context.token_file, "the cluster's token, for host:port; an endpoint file names its own")->type_name("FILE");
-  for (const auto add : {add_run, add_plan, add_validate, add_explain, add_ps, add_show, add_why, add_logs, add_events, add_watch, add_wait, add_cancel,
-                         add_ckpt, add_ranktable, add_env, add_node, add_local, add_version}) {
+  for (const auto add : {add_run, add_import, add_plan, add_validate, add_explain, add_ps, add_show, add_why, add_logs, add_events, add_watch, add_wait,
+                         add_cancel, add_ckpt, add_ranktable, add_env, add_node, add_local, add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // behind the verbs, which would take it over
@@ -59,6 +68,7 @@ int run_verb(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 0 && muster::import::is_stand_in(argv[0])) return muster::import::run_stand_in(argc, argv);
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends quietly
   try {
     const int exit = run_verb(argc, argv);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -100,8 +101,9 @@ Result<int> connected(const Context& context, const std::string& timeout, Act ac
 // `act(context)` when the command was chosen.
 template <class Act>
 void on_chosen(CLI::App& command, Context& context, int& exit, Act act) {
-  command.callback([&context, &exit, act = std::move(act)] {
-    const Result<int> done = act(context);
+  command.callback([&context, &exit, verb = command.get_name(), act = std::move(act)] {
+    const bool taken = !context.command || std::ranges::find(context.command_verbs, verb) != context.command_verbs.end();
+    const Result<int> done = taken ? act(context) : fail(ErrorCode::InvalidArgument, fmt::format("'muster {}' takes no command behind '--'", verb));
     exit = done ? *done : report(context, done.error());
   });
 }

@@ -8,6 +8,7 @@
 namespace muster::client {
 
 void add_run(CLI::App& app, Context& context, int& exit);
+void add_import(CLI::App& app, Context& context, int& exit);
 void add_plan(CLI::App& app, Context& context, int& exit);
 void add_validate(CLI::App& app, Context& context, int& exit);
 void add_explain(CLI::App& app, Context& context, int& exit);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "client/render/style.h"
 #include "common/base/error.h"
@@ -59,6 +60,9 @@ struct Context {
   std::string token_file;  // --token-file
   render::Style out;       // stdout
   render::Style err;       // stderr
+  // What stands behind "--": another program's command line, which the parser of our own options never sees. The verbs that take one name themselves.
+  std::optional<std::vector<std::string>> command;
+  std::vector<std::string> command_verbs;
 
   // Error: Unreachable (no endpoint, nobody there), NotAllowed (token file not readable).
   Result<Session> connect() const;

@@ -6,9 +6,11 @@
 #include <cstdio>
 
 #include "client/commands/call.h"
+#include "client/commands/command_job.h"
 #include "client/commands/commands.h"
 #include "client/commands/plan_patches.h"
 #include "client/commands/spec_file.h"
+#include "client/import/shell_script.h"
 #include "client/render/launch_text.h"
 #include "client/render/table.h"
 
@@ -22,6 +24,20 @@ struct PlanOptions {
   bool all_ranks = false;
   bool contents = false;
 };
+
+// Where muster answers the launcher that a node's script calls: what the script computes from its own numbers. Of a script that is on this machine.
+std::string computed_text(const v1::JobSpec& spec, const render::Style& style) {
+  const v1::LaunchSpec& launch = spec.launch();
+  if (launch.per() != v1::LAUNCH_PER_NODE || !launch.adopt()) return {};
+  std::vector<std::string> command(launch.run().begin(), launch.run().end());
+  if (command.empty()) command.push_back(launch.script());
+  std::vector<std::string> replaced;
+  for (const auto& [name, value] : launch.vars()) replaced.push_back(name);
+  std::string out;
+  for (const std::string& line : import::computed_warnings(import::shell_script_of(command, spec.code().at()), replaced))
+    out += style.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n";
+  return out;
+}
 
 void print_plan(const Context& context, const v1::PlanJobResponse& plan, const PlanOptions& options) {
   if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + render::printable(plan.waits_for())));
@@ -37,6 +53,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   part(render::setup_text(plan.spec(), context.out));
   part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
   part(patches_text(plan.spec(), context.out));
+  part(computed_text(plan.spec(), context.out));
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
   std::uint32_t world = 0;
@@ -50,7 +67,7 @@ Result<int> plan(const Context& context, const PlanOptions& options) {
   auto ranks = parse_ranks(options.ranks);
   if (!ranks) return fail(std::move(ranks.error()));
   const auto fetch = [&]() -> Result<v1::PlanJobResponse> {
-    auto spec = load_spec(options.spec);
+    auto spec = load_job(context, options.spec);
     if (!spec) return fail(std::move(spec.error()));
     v1::PlanJobRequest request;
     *request.mutable_spec() = std::move(*spec);
@@ -72,6 +89,7 @@ void add_plan(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Print what would run where: placement, command lines, environment with the source of each value");
   add_spec_options(*command, options->spec);
+  take_command(*command, context);
   add_env_option(*command, options->spec);
   add_ranks_option(*command, options->ranks, "show these: 0,8-15, or all (default: 0)");
   command->add_flag("--all-ranks", options->all_ranks, "show every rank");
@@ -80,6 +98,7 @@ void add_plan(CLI::App& app, Context& context, int& exit) {
   command->footer(
       "examples:     muster plan job.yaml --rank 7\n"
       "              muster plan job.yaml --set resources.nodes=4 -o json\n"
+      "              muster plan -- torchrun --nproc_per_node 2 train.py\n"
       "exit:         0 it could run, now or later  2 these nodes never can  64 the spec is wrong; nothing is submitted");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return plan(chosen, *options); });
 }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "client/commands/call.h"
+#include "client/commands/command_job.h"
 #include "client/commands/commands.h"
 #include "client/commands/follow.h"
 #include "client/commands/spec_file.h"
@@ -37,12 +38,12 @@ Result<void> check_same_spec(const Session& session, const v1::SubmitJobRequest&
   v1::JobSpec theirs = before->job().spec(), ours = request.spec();
   (void)spec::complete(theirs);
   (void)spec::complete(ours);
-  if (spec::spec_hash(theirs) == spec::spec_hash(ours)) return {};
   // Of the jobs that it waits for the stored spec has ids, whatever was typed: which they are was said the first time.
   if (theirs.schedule().after_size() == ours.schedule().after_size()) {
     theirs.clear_schedule();
     ours.clear_schedule();
   }
+  if (spec::spec_hash(theirs) == spec::spec_hash(ours)) return {};
   return fail(ErrorCode::Conflict,
               fmt::format("submitting job '{}': request id '{}' was given before, with another spec, for job '{}' ({}); a new job wants a new id", ours.name(),
                           request.request_id(), theirs.name(), job));
@@ -73,7 +74,7 @@ Result<int> run_detached(const Context& context, const v1::SubmitJobRequest& req
 }
 
 Result<int> run(const Context& context, const RunOptions& options) {
-  auto spec = load_spec(options.spec);
+  auto spec = load_job(context, options.spec);
   if (!spec) return fail(std::move(spec.error()));
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(*spec);
@@ -97,6 +98,7 @@ void add_run(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Submit a job and follow it to its end. Ctrl-C detaches; the job goes on");
   add_spec_options(*command, options->spec);
+  take_command(*command, context);
   add_env_option(*command, options->spec);
   command->add_flag("-d,--detach", options->detach, "print the job's id and return");
   command->add_flag("-q,--quiet", options->quiet, "print nothing but how it ended");
@@ -105,6 +107,9 @@ void add_run(CLI::App& app, Context& context, int& exit) {
   command->footer(
       "examples:     muster run job.yaml --set resources.nodes=4 --env NCCL_DEBUG=INFO\n"
       "              id=$(muster run -d job.yaml) && muster wait $id\n"
+      "              muster run -- torchrun --nnodes 2 --nproc_per_node 8 train.py --lr 1e-4\n"
+      "behind --:    a job without a file: torchrun, python -m torch.distributed.run|launch or msrun with what it would start, in this directory; nodes and\n"
+      "              processes are as many as it says, '${save.dir}' in single quotes is filled in, variables go with --env (or see 'muster import')\n"
       "into a pipe:  events, why it waits, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
       "exit:         0 it succeeded (with -d: it was submitted; after Ctrl-C: it goes on)  1 it failed  2 these nodes can never run it  3 it was cancelled\n"
       "              4 --timeout is over  12 the name is taken by a live job, or the request id by another spec  13 no controller  64 the spec is wrong\n"

@@ -50,15 +50,14 @@ void add_env_option(CLI::App& command, SpecOptions& into) {
 
 Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   namespace fs = std::filesystem;
-  std::string text;
+  std::string text, base_dir;
   std::error_code ignored;
-  spec::ParseOptions parse;
   if (options.file == "-") {
     text.resize(spec::kSpecBytesMax + 1);
     std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(std::cin.gcount()));
     if (text.size() > spec::kSpecBytesMax) return fail(too_long("<stdin>"));
-    parse.base_dir = fs::current_path(ignored).string();
+    base_dir = fs::current_path(ignored).string();
   } else {
     auto read = io::read_file(options.file, spec::kSpecBytesMax);
     if (!read) {
@@ -68,8 +67,13 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
       return fail(ErrorCode::InvalidArgument, std::move(read.error().message));
     }
     text = std::move(*read);
-    parse.base_dir = fs::absolute(options.file, ignored).lexically_normal().parent_path().string();
+    base_dir = fs::absolute(options.file, ignored).lexically_normal().parent_path().string();
   }
+  return read_spec(text, base_dir, options.file == "-" ? "<stdin>" : options.file, options);
+}
+
+Result<v1::JobSpec> read_spec(const std::string& text, const std::string& base_dir, const std::string& file, const SpecOptions& options) {
+  spec::ParseOptions parse{.base_dir = base_dir};
   auto set = pairs(options.set, "--set");
   if (!set) return fail(std::move(set.error()));
   auto env = pairs(options.env, "--env");
@@ -79,7 +83,9 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   parse.read_file = read_named;
   spec::Parsed parsed = spec::parse_yaml(text, parse);
   if (!parsed.problems.empty()) {
-    std::string problems = spec::format(parsed.problems, options.file == "-" ? "<stdin>" : options.file);
+    if (file.empty())
+      for (spec::Problem& problem : parsed.problems) problem.line = problem.column = 0;
+    std::string problems = spec::format(parsed.problems, file);
     while (problems.ends_with('\n')) problems.pop_back();
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));

@@ -22,5 +22,7 @@ void add_env_option(CLI::App& command, SpecOptions& into);
 
 // Problems come back as one InvalidArgument whose text has them all, "file:line:column: message" each.
 Result<v1::JobSpec> load_spec(const SpecOptions& options);
+// The same of a text that is in hand, with the options over it; relative paths are below `base_dir`. Without `file` the problems have no places.
+Result<v1::JobSpec> read_spec(const std::string& text, const std::string& base_dir, const std::string& file, const SpecOptions& options);
 
 }  // namespace muster::client

@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "worker/shim/call.h"
+#include "common/launcher/call.h"
 
 namespace muster::shim {
+
+using launcher::Call;
+using launcher::Launcher;
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 std::string_view value_of(const Environment& environment, std::string_view name);  // empty: not set, or set to nothing

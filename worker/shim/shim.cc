@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/io/unique_fd.h"
-#include "worker/shim/call.h"
+#include "common/launcher/call.h"
 #include "worker/shim/edits.h"
 #include "worker/shim/find_program.h"
 #include "worker/shim/gang.h"
@@ -130,7 +130,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
   Launcher launcher = name == "msrun" ? Launcher::Msrun : Launcher::Torchrun;
   std::string python;
   if (name.starts_with("python")) {
-    const PythonCall found = parse_python(words);
+    const auto found = launcher::parse_python(words);
     if (!found.launches) return become(name, environment, argv);
     launcher = found.launcher;
     python = find_program(name, value_of(environment, "PATH"));
@@ -140,7 +140,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
   }
   const auto place = read_place(environment);
   if (!place) return become(name, environment, argv);
-  const auto call = parse_call(launcher, words);
+  const auto call = launcher::parse_call(launcher, words, "; launch.adopt: off calls the real one");
   if (!call) return say(kUsage, "muster: " + call.error().message);
   if (call->has("help")) return become(name, environment, argv);
   return launch(*call, *place, environment, std::move(python));

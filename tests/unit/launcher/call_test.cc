@@ -1,5 +1,5 @@
 // Launchers' command lines as scripts have them. calls.txt holds one call a paragraph and what is read of it.
-#include "worker/shim/call.h"
+#include "common/launcher/call.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace muster::shim {
+namespace muster::launcher {
 namespace {
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -28,7 +28,7 @@ std::string told(const std::string& line) {
     launcher = python.launcher;
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(python.rest));
   }
-  const auto call = parse_call(launcher, words);
+  const auto call = parse_call(launcher, words, "; launch.adopt: off calls the real one");
   if (!call) return "  refused: " + call.error().message + "\n";
   std::string text = "  " + std::string(name_of(launcher)) + "\n";
   for (const auto& [option, value] : call->options) text += "  " + option + (value.empty() ? "" : " = " + value) + "\n";
@@ -38,7 +38,7 @@ std::string told(const std::string& line) {
 }
 
 TEST(Calls, AreReadAsTheLaunchersReadThem) {
-  const std::string path = MUSTER_SOURCE_DIR "/tests/unit/shim/calls.txt";
+  const std::string path = MUSTER_SOURCE_DIR "/tests/unit/launcher/calls.txt";
   std::ifstream file(path);
   std::string whole, again;
   int calls = 0;
@@ -61,4 +61,4 @@ TEST(Calls, AnEmptyOptionNameIsNone) {
 }
 
 }  // namespace
-}  // namespace muster::shim
+}  // namespace muster::launcher

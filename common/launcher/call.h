@@ -15,7 +15,7 @@
 
 #include "common/base/error.h"
 
-namespace muster::shim {
+namespace muster::launcher {
 
 enum class Launcher : std::uint8_t { Torchrun, TorchLaunch, Msrun };  // TorchLaunch: torch.distributed.launch, with its --local_rank
 std::string_view name_of(Launcher launcher);
@@ -29,8 +29,9 @@ struct Call {
   [[nodiscard]] std::string_view value(std::string_view option) const;  // empty: not given
 };
 
-// Errors (InvalidArgument) name the launcher and the option. A call for help has no program.
-Result<Call> parse_call(Launcher launcher, std::span<const std::string> words);
+// Errors (InvalidArgument) name the launcher and the option; `instead` stands behind that of an option that is not served, and says what would help. A call for
+// help has no program.
+Result<Call> parse_call(Launcher launcher, std::span<const std::string> words, std::string_view instead = {});
 
 // A python's own command line: the words behind its name. With a launcher: `-m torch.distributed.run` stands in it, and `rest` begins behind that.
 struct PythonCall {
@@ -40,4 +41,4 @@ struct PythonCall {
 };
 PythonCall parse_python(std::span<const std::string> words);
 
-}  // namespace muster::shim
+}  // namespace muster::launcher

@@ -1,10 +1,10 @@
-#include "worker/shim/call.h"
+#include "common/launcher/call.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
-namespace muster::shim {
+namespace muster::launcher {
 namespace {
 
 struct Option {
@@ -111,7 +111,7 @@ std::string_view Call::value(std::string_view option) const {
   return found == options.end() ? std::string_view() : found->second;
 }
 
-Result<Call> parse_call(Launcher launcher, std::span<const std::string> words) {
+Result<Call> parse_call(Launcher launcher, std::span<const std::string> words, std::string_view instead) {
   Call call{.launcher = launcher};
   std::size_t at = 0;
   for (; at < words.size() && words[at].starts_with('-') && words[at] != "-"; ++at) {
@@ -124,7 +124,7 @@ Result<Call> parse_call(Launcher launcher, std::span<const std::string> words) {
     const std::size_t equals = is_long ? word.find('=') : std::string::npos;
     const std::string shown = word.substr(0, is_long ? equals : 2);
     const auto option = is_long ? find_long(launcher, shown.substr(2)) : find_letter(launcher, word[1]);
-    if (!option) return wrong(launcher, "unknown option '" + shown + "'; it is none that muster knows of this launcher (launch.adopt: off calls the real one)");
+    if (!option) return wrong(launcher, "unknown option '" + shown + "'; it is none that muster knows of this launcher" + std::string(instead));
     std::string value;
     const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
     if (attached && !option->takes_value) return wrong(launcher, "option '" + shown + "' takes no value");
@@ -139,7 +139,7 @@ Result<Call> parse_call(Launcher launcher, std::span<const std::string> words) {
   }
   for (const char* simulated : {"sim_level", "sim_rank_id"}) {
     if (call.has(simulated))
-      return wrong(launcher, "option '--" + std::string(simulated) + "' asks for a simulation, which is no training; launch.adopt: off calls the real one");
+      return wrong(launcher, "option '--" + std::string(simulated) + "' asks for a simulation, which is no training" + std::string(instead));
   }
   call.program.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(at, words.size())), words.end());
   if (call.program.empty() || call.program.front().empty()) return wrong(launcher, "no training program is named behind its options");
@@ -167,4 +167,4 @@ PythonCall parse_python(std::span<const std::string> words) {
   return {};
 }
 
-}  // namespace muster::shim
+}  // namespace muster::launcher

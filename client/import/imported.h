@@ -1,0 +1,38 @@
+// What a script did while `muster import` watched -> the job spec that does the same. Pure but for the question whether a file is there.
+//
+//   a launcher's own command line, or a script that only sets values and launches    its ranks are muster's: script and arguments
+//   a script that does more than launch                                             launch.per: node, the script as it is; muster's shim answers the launcher
+//   ranks in the background (RANK_ID, RANK)                                          its ranks are muster's, too (background.h)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/import/background.h"
+#include "client/import/captured.h"
+#include "client/import/shell_script.h"
+#include "common/base/error.h"
+#include "common/launcher/draft.h"
+
+namespace muster::import {
+
+struct Observed {
+  std::vector<std::string> command;  // not empty
+  std::string directory;             // where it was started
+  ShellScript script;
+  Variables before;             // its environment
+  std::vector<Captured> calls;  // in their order
+  std::string how_ended;        // "status 3", "signal 9"; empty: well
+  std::string programs;         // the stand-ins' directory
+  std::string python;           // of the caller's environment; empty: the node's own
+};
+
+struct Imported {
+  launcher::Draft draft;
+  std::vector<std::string> notes;  // what a person should look at, a line each
+};
+
+// Errors (InvalidArgument): nothing was launched, more than one thing was, or what muster has no spec for.
+Result<Imported> import_observed(const Observed& observed, const IsFile& is_file);
+
+}  // namespace muster::import
