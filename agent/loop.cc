@@ -51,7 +51,7 @@ Result<void> Agent::open() {
   host.clock = options_.clock;
   if (options_.probe) {
     host.prepare = [prepare = std::move(host.prepare), devices = device_ids_](StartRequest request) {
-      request.node.devices = devices->get();
+      devices->fill(request.node);
       return prepare(std::move(request));
     };
   }

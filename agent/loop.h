@@ -55,18 +55,21 @@ struct AgentOptions {
 // The devices of this node, which others may become while a start is prepared on a thread of its own. Thread-safe.
 class DeviceIds {
  public:
-  void set(std::set<std::uint32_t> ids) {
+  void set(std::set<std::uint32_t> ids, NumaNodes numa_nodes) {
     const std::lock_guard lock(mutex_);
     ids_ = std::move(ids);
+    numa_nodes_ = std::move(numa_nodes);
   }
-  [[nodiscard]] std::set<std::uint32_t> get() const {
+  void fill(NodeFacts& facts) const {
     const std::lock_guard lock(mutex_);
-    return ids_;
+    facts.devices = ids_;
+    facts.numa_nodes = numa_nodes_;
   }
 
  private:
   mutable std::mutex mutex_;
   std::set<std::uint32_t> ids_;
+  NumaNodes numa_nodes_;
 };
 
 class Agent {

@@ -44,7 +44,7 @@ bool Agent::restore_devices() {
   }
   if (!*kept) return false;
   devices_.restore((*kept)->inventory, (*kept)->this_boot);
-  device_ids_->set(devices_.ids());
+  device_ids_->set(devices_.ids(), devices_.numa_nodes());
   log::info("devices, as they were told last: until the tools have answered nothing new is placed on them",
             {{"count", devices_.ids().size()}, {"told", (*kept)->this_boot ? "on this boot" : "on another boot"}});
   return true;
@@ -87,7 +87,7 @@ void Agent::on_look(probe::Probed look) {
 
 void Agent::announce_devices() {
   devices_.announce();
-  device_ids_->set(devices_.ids());
+  device_ids_->set(devices_.ids(), devices_.numa_nodes());
   announced_at_ = options_.clock->now().boot;
   log::info("devices", {{"count", devices_.ids().size()}});
   keep_devices();

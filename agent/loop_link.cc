@@ -235,10 +235,20 @@ void Agent::pulse() {
   pulse.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
   pulse.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
   Readings seen = watch_->readings(readings_acked_);
+  std::set<RunKey> watched;
   for (v1::AttemptReading& reading : seen.readings) {
-    const RunSeen* run = host_->seen({JobId(reading.job_id()), AttemptNo(reading.attempt())});
+    const RunKey key(JobId(reading.job_id()), AttemptNo(reading.attempt()));
+    const RunSeen* run = host_->seen(key);
     reading.set_setting_up(run != nullptr && run->setting_up);
     *pulse.add_readings() = std::move(reading);
+    watched.insert(key);
+  }
+  for (const auto& [run, state] : host_->seen()) {  // its image is on its way: nothing of it is watched yet
+    if (!state.setting_up || watched.contains(run)) continue;
+    v1::AttemptReading& reading = *pulse.add_readings();
+    reading.set_job_id(run.first.str());
+    reading.set_attempt(run.second.value);
+    reading.set_setting_up(true);
   }
   if (looks_ > look_acked_) {
     for (v1::DeviceReading& reading : devices_.readings()) *pulse.add_devices() = std::move(reading);

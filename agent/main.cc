@@ -85,6 +85,7 @@ Result<int> run(const agent::CommandLine& line) {
                                        .worker = line.worker,
                                        .path = own_path == nullptr ? "" : own_path,
                                        .cgroup_base = cgroup->base,
+                                       .container = line.container,
                                        .min_free_bytes = line.min_free_bytes},
                               .inventory = agent::probe_inventory({.address = address, .labels = line.labels}),
                               .network = [way](v1::Inventory& inventory) { agent::read_network(inventory, way ? &*way : nullptr); },
@@ -94,6 +95,7 @@ Result<int> run(const agent::CommandLine& line) {
   if (*known) {
     for (v1::Device& device : agent::probe::to_v1(**known)) {
       options.host.devices.insert(device.id());
+      if (device.has_numa_node()) options.host.numa_nodes.emplace(device.id(), device.numa_node());
       *options.inventory.add_devices() = std::move(device);
     }
   } else {

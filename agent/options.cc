@@ -70,6 +70,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
   app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
   app.add_option("--cgroup", line.cgroup, "auto, none, or a writable cgroup v2 directory for the runs")->envname("MUSTER_CGROUP")->capture_default_str();
+  app.add_option("--container-tool", line.container.tool, "what runs jobs with runtime.image: a path, or a name on PATH (default: podman, else docker)")
+      ->envname("MUSTER_CONTAINER_TOOL");
+  app.add_option("--container-arg", line.container.args, "--container-arg=--runtime=runc: an argument before the tool's verb, may be repeated");
   app.add_option("--min-free", line.min_free_bytes, "bytes that a run's disks must have free before it starts (below 256 MiB, logs lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
       ->capture_default_str();

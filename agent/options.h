@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/host/container_tool.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"
@@ -30,6 +31,7 @@ struct CommandLine {
   std::string log_level = "info";
   std::filesystem::path log_file;  // empty: stderr
   std::uint64_t min_free_bytes = 256ULL << 20U;
+  ContainerOptions container;
 };
 
 // Nothing: help or version was asked for and printed. Errors are InvalidArgument.

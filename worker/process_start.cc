@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/process/cpu_list.h"
 #include "common/rundir/layout.h"
 
 namespace muster::worker {
@@ -172,6 +173,18 @@ std::string path_with_shim(const rundir::v1::Launch& launch, const std::vector<c
   return path;
 }
 
+// Where another binds its threads itself, by what the setup has left, or the kernel refuses, the rank runs where the worker may. What was done, as a variable;
+// empty: nothing.
+std::string bind_to(const std::string& cpus, const std::vector<const char*>& environment) {
+  if (cpus.empty()) return {};
+  for (const char* variable : environment) {
+    const auto name = name_of(variable);
+    if (name == "CPU_AFFINITY_CONF" || name == "GOMP_CPU_AFFINITY" || name == "KMP_AFFINITY") return {};
+  }
+  const auto list = process::parse_cpu_list(cpus);
+  return list && process::run_on_cpus(*list) == 0 ? "MUSTER_CPUS=" + cpus : std::string();
+}
+
 [[noreturn]] void become(const StartContext& context, const ProcessOf& process, bool in_cgroup) {
   const Program program = program_of(*context.launch, process);
   const auto check = [&context, &process](StartStage stage, int error) {
@@ -201,6 +214,8 @@ std::string path_with_shim(const rundir::v1::Launch& launch, const std::vector<c
   }
   const std::string path = process.kind == ProcessKind::Rank ? path_with_shim(*context.launch, environment) : std::string();
   if (!path.empty()) put(environment, path.c_str());
+  const std::string bound = process.kind == ProcessKind::Rank ? bind_to(context.launch->ranks(static_cast<int>(process.index)).cpus(), environment) : std::string();
+  if (!bound.empty()) put(environment, bound.c_str());
   argv.push_back(nullptr);
   environment.push_back(nullptr);
 
@@ -269,7 +284,8 @@ std::string describe(const StartReport& report, const rundir::v1::Launch& launch
   std::string text = fail_errno(doing, report.error).error().message;
   if (report.stage != StartStage::Exec) return text;
   if (report.error == ENOEXEC) text += "; a script needs a first line '#!INTERPRETER'";
-  if (first.find('/') == std::string::npos) text += "; it was looked for on the PATH that runtime.setup left";
+  if (first.find('/') == std::string::npos)
+    text += launch.has_setup() ? "; it was looked for on the PATH that runtime.setup left" : "; it was looked for on the container's PATH";
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 namespace muster::agent {
 
-inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>({"launch-files", "companions", "setup", "last-step", "node-script", "patched-files"});
+inline constexpr auto kLaunchFeatures =
+    std::to_array<std::string_view>({"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers"});
 
 }  // namespace muster::agent

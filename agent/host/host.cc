@@ -195,6 +195,7 @@ void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
 
 void Host::Impl::overlay(Entry& entry) {
   entry.seen = entry.view.seen();
+  if (entry.bringing_image) entry.seen.setting_up = true;
   if (entry.refused_in_memory && !entry.seen.refused) {
     entry.seen.refused = entry.refused_in_memory;
     entry.seen.refused_at = entry.in_memory_at;
@@ -265,6 +266,7 @@ void Host::Impl::child_ended(const RunKey& run) {
   // A worker that died before its claim leaves the run unclaimed: nothing this life spawned can claim it any more.
   entry->view.set_spawned(false);
   refresh(run, *entry, true);
+  refuse_without_container(run, *entry);
 }
 
 void Host::Impl::leave(std::unique_ptr<Entry> entry) {

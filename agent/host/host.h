@@ -40,6 +40,8 @@ struct HostOptions {
   std::string path;                                  // PATH of this agent, which ranks get unless the job sets its own
   std::optional<std::filesystem::path> cgroup_base;  // runs get a group below it
   std::set<std::uint32_t> devices;
+  NumaNodes numa_nodes;  // theirs, as far as they are known
+  ContainerOptions container{};
   std::uint64_t min_free_bytes = 256ULL << 20U;
   Duration worker_margin = std::chrono::seconds(5);
   std::function<StartPrepared(StartRequest)> prepare = prepare_start;  // on a thread of its own

@@ -38,23 +38,27 @@ void Host::Impl::act(const StartRun& start) {
     return refuse(start.run, entry, failure_of(error), error.message);
   }
   entry.view.set_spawned(true);
+  entry.bringing_image = start.launch.has_container();
   refresh(start.run, entry, true);
   StartRequest request{.order = start.launch,
-                       .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes},
+                       .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes, .numa_nodes = options.numa_nodes},
                        .layout = layout,
                        .context = {.run = start.run,
                                    .node = options.node,
                                    .boot = options.self.boot_id,
                                    .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
                                    .path = options.path,
-                                   .worker = options.worker}};
-  if (options.cgroup_base) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
+                                   .worker = options.worker},
+                       .container = options.container};
+  // A container's processes are in its own groups, which the worker in it could not write to.
+  if (options.cgroup_base && !start.launch.has_container()) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
   start_threads.run([prepare = options.prepare, request = std::move(request)]() mutable { return prepare(std::move(request)); },
                     [this, run = start.run](StartPrepared outcome) { prepared(run, std::move(outcome)); });
 }
 
 void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
   Entry* entry = find(run);
+  if (entry != nullptr) entry->bringing_image = false;
   if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
   if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text);
   if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
@@ -75,6 +79,7 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
                                 .cwd = "/",
                                 .standard_out = {.path = layout.worker_log().string(), .flags = O_WRONLY | O_CREAT | O_APPEND, .mode = 0600},
                                 .new_session = true};
+  if (launch.has_container()) go_by_container(request, launch.container());
   auto pid = process::spawn(request);
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));
   entry.child = *pid;
@@ -157,7 +162,7 @@ std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
 
 void Host::Impl::act(const SweepRun& wanted) {
   Entry* entry = find(wanted.run);
-  if (entry == nullptr || entry->sweep || entry->group_waited || entry->seen.swept) return;
+  if (entry == nullptr || entry->sweep || entry->group_waited || entry->removal || entry->seen.swept) return;
   entry->sweep_reason = wanted.reason;
   begin_sweep(wanted.run, *entry);
 }
@@ -207,6 +212,7 @@ void Host::Impl::step_sweep(const RunKey& run) {
   const std::uint32_t killed = entry->sweep->killed();
   entry->sweep_ready.reset();
   entry->sweep.reset();
+  if (begin_removal(run, *entry)) return;
   mark_swept(run, *entry, entry->sweep_reason, killed);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "agent/host/container_removal.h"
 #include "agent/host/host.h"
 #include "agent/host/run_view.h"
 #include "common/async/loop.h"
@@ -49,6 +50,9 @@ struct Host::Entry {
   std::optional<process::Cgroup> group_waited;  // its events descriptor is what sweep_ready waits on, when it is there
   std::unique_ptr<async::Readable> sweep_ready;
   std::string sweep_reason;
+  std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
+  bool container_removed = false;
+  bool bringing_image = false;  // its start looks for its image
 
   std::optional<rundir::MarkWriter> marks;
 

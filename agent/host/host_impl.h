@@ -10,6 +10,7 @@
 #include "agent/host/host.h"
 #include "agent/host/host_entry.h"
 #include "common/base/lease.h"
+#include "common/process/spawn.h"
 #include "common/rundir/records.h"
 
 namespace muster::agent {
@@ -42,6 +43,11 @@ struct Host::Impl {
   void prepared(const RunKey& run, StartPrepared outcome);
   Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
   void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text);
+  // host_container.cc
+  static void go_by_container(process::SpawnRequest& request, const rundir::v1::ContainerLaunch& container);
+  void refuse_without_container(const RunKey& run, Entry& entry);
+  bool begin_removal(const RunKey& run, Entry& entry);
+  void removed_container(const RunKey& run, const std::string& trouble_met);
   void mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed);
   void begin_sweep(const RunKey& run, Entry& entry);
   void step_sweep(const RunKey& run);

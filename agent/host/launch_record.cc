@@ -13,10 +13,13 @@
 #include <tuple>
 
 #include "agent/host/shim_dir.h"
+#include "common/engine/plog.h"
 
 namespace muster::agent {
 namespace {
 
+// Which shells an image has, is found out in it.
+constexpr const char* kContainerShell = "if [ -x /bin/bash ]; then exec /bin/bash -e \"$0\"; fi; exec /bin/sh -e \"$0\"";
 constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::int64_t to_ms(const google::protobuf::Duration& duration) { return duration.seconds() * 1'000 + duration.nanos() / 1'000'000; }
@@ -28,6 +31,17 @@ std::map<std::string, std::string> base_environment(const UserEntry& user, const
           {"LOGNAME", user.name},
           {"LANG", "C.UTF-8"},
           {"PYTHONUNBUFFERED", "1"}};
+}
+
+std::map<std::string, std::string> base_environment(const LaunchContext& context) {
+  if (!context.image_env) return base_environment(context.user, context.path);
+  auto base = base_environment(context.user, "");
+  base["HOME"] = context.user.uid == 0 ? "/root" : "/tmp";
+  for (const std::string& variable : *context.image_env) {
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string::npos && equals > 0) base[variable.substr(0, equals)] = variable.substr(equals + 1);
+  }
+  return base;
 }
 
 // Access lists are left out: where they say something else, exec has the last word.
@@ -151,10 +165,14 @@ void add_setup(rundir::v1::Launch& launch, const Base& base) {
   for (const auto& [name, value] : base.variables) {
     if (!base.order.env().contains(name)) setup.add_argv(name + "=" + value);
   }
-  bool exists = false;
-  const auto* shell = std::ranges::find_if(kSetupShells, [&](const char* path) { return executable_file(path, nullptr, exists); });
-  setup.add_argv(shell == std::end(kSetupShells) ? std::end(kSetupShells)[-1] : *shell);
-  setup.add_argv("-e");
+  if (base.context.image_env) {
+    for (const char* word : {"/bin/sh", "-c", kContainerShell}) setup.add_argv(word);
+  } else {
+    bool exists = false;
+    const auto* shell = std::ranges::find_if(kSetupShells, [&](const char* path) { return executable_file(path, nullptr, exists); });
+    setup.add_argv(shell == std::end(kSetupShells) ? std::end(kSetupShells)[-1] : *shell);
+    setup.add_argv("-e");
+  }
   setup.add_argv(base.context.layout->setup_script().string());
   setup.set_cwd(base.order.setup().cwd());
   setup.set_log(base.context.layout->setup_log().string());
@@ -173,9 +191,12 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
     for (const auto& [name, value] : process.env()) {
       if (name != rundir::kCookieVariable) rank->add_env(name + "=" + value);
     }
+    // Another user could not reach it.
+    if (!process.plog_dir().empty() && !base.context.set_user)
+      rank->add_env(fmt::format("{}={}", engine::kProcessLogPath, base.context.layout->plog_dir(process.rank()).string()));
     if (process.argv().empty()) return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: its command line is empty", process.rank()));
     for (const std::string& word : process.argv()) rank->add_argv(word);
-    if (base.order.has_setup()) continue;
+    if (base.order.has_setup() || base.context.image_env) continue;
     const auto own_path = process.env().find("PATH");
     std::string path = own_path == process.env().end() ? common.at("PATH") : own_path->second;
     if (base.order.script().adopt()) path = base.context.layout->shim_dir().string() + ":" + path;
@@ -206,7 +227,7 @@ Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
     const auto environment = base.over(process.env());
     for (const auto& [name, value] : environment) companion->add_env(name + "=" + value);
     for (const std::string& word : process.argv()) companion->add_argv(word);
-    if (base.order.has_setup()) continue;
+    if (base.order.has_setup() || base.context.image_env) continue;
     auto found = resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
     if (!found) return no(fmt::format("executing '{}': {}", process.argv(0), found.error().message));
     companion->set_argv(0, *found);
@@ -234,7 +255,7 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
     launch.set_gid(context.user.gid);
     for (const std::uint32_t group : context.user.groups) launch.add_groups(group);
   }
-  const Base base{.order = order, .context = context, .variables = base_environment(context.user, context.path)};
+  const Base base{.order = order, .context = context, .variables = base_environment(context)};
   if (order.has_setup()) add_setup(launch, base);
   std::map<std::string, std::string> common = base.over(order.env());
   launch.set_scripts(order.has_script());

@@ -80,6 +80,7 @@ Result<void> RunView::read_launch() {
   launch_->clear_env();
   launch_->clear_order();
   launch_->clear_companions();
+  if (launch_->has_container()) launch_->mutable_container()->clear_argv();
   order_.clear_ranks();
   order_.clear_env();
   order_.clear_files();

@@ -43,7 +43,7 @@ std::set<std::string> names_for(const v1::NodeLaunch& order, const std::string& 
   std::set<std::string> names = {"python", "python3"};
   const auto own = order.env().find("PATH");
   const std::string& path = own == order.env().end() ? agent_path : own->second;
-  if (!order.has_setup() && !path.empty()) names = pythons_on(path);
+  if (!order.has_setup() && !order.has_container() && !path.empty()) names = pythons_on(path);
   names.insert(kLaunchers.begin(), kLaunchers.end());
   return names;
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <system_error>
 
+#include "agent/host/container_command.h"
 #include "agent/host/nearest_file.h"
 #include "common/io/unique_fd.h"
 
@@ -100,6 +101,8 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     const std::string script = script_of({rank.argv().begin(), rank.argv().end()});
     if (!looked.emplace(rank.cwd(), script).second) continue;
     struct stat info{};
+    // Of a container's files those alone that are the node's.
+    if (order.has_container() && !made.contains(rank.cwd()) && !is_nodes_own(order, rank.cwd())) continue;
     if (!made.contains(rank.cwd())) {
       if (!rank.cwd().starts_with('/'))
         return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
@@ -111,6 +114,7 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     }
     if (script.empty()) continue;
     const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
+    if (order.has_container() && !is_nodes_own(order, path)) continue;
     if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0) {
       const int error = errno;
       return launch_failure(fmt::format("starting rank {}: script '{}': {} (is it on a file system that this node sees?){}", rank.rank(), path.string(),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/host/core_shares.h"
 #include "agent/host/launch_record.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -22,6 +23,8 @@ struct NodeFacts {
   std::set<std::uint32_t> devices;   // of the inventory
   std::filesystem::path state_dir;   // a disk that must have room
   std::uint64_t min_free_bytes = 0;  // on every disk the run writes to
+  NumaNodes numa_nodes;              // of devices, as far as they are known
+  std::filesystem::path sys{"/sys"};
 };
 
 // In this order: devices, user, directories and scripts, room, ports. Nothing: all is well.

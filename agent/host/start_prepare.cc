@@ -7,7 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "agent/host/container_prepare.h"
+#include "agent/host/core_shares.h"
 #include "agent/host/launch_files.h"
+#include "agent/host/plog_dirs.h"
 #include "agent/host/run_dirs.h"
 #include "agent/host/shim_dir.h"
 
@@ -58,9 +61,19 @@ StartPrepared prepare_start(StartRequest request) {
   if (auto dirs = make_output_dirs(order, owner); !dirs) return refused(dirs.error());
   now_preparing(fmt::format("writing the files of {}", whose));
   if (auto files = write_launch_files(order, request.layout, owner); !files) return refused(files.error());
+  if (owner == nullptr) {  // another user could not reach them
+    if (auto dirs = make_plog_dirs(order, request.layout); !dirs) return refused(dirs.error());
+  }
   if (order.has_resume()) {
     now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose, order.resume().source()));
     if (auto links = make_resume_links(order.resume(), owner); !links) return refused(links.error());
+  }
+  rundir::v1::ContainerLaunch container;
+  if (order.has_container()) {
+    auto prepared = prepare_container(order, request.container, context);
+    if (!prepared) return refused(prepared.error());
+    container = std::move(prepared->launch);
+    context.image_env = std::move(prepared->env);
   }
   now_preparing(fmt::format("looking for the programs of {}", whose));
   if (order.script().adopt()) {
@@ -68,6 +81,8 @@ StartPrepared prepare_start(StartRequest request) {
   }
   auto launch = make_launch(order, context);
   if (!launch) return refused(launch.error());
+  if (order.has_container()) *launch->mutable_container() = std::move(container);
+  if (order.bind_cores()) bind_ranks(*launch, order, request.node.numa_nodes, request.node.sys);
   return std::move(*launch);
 }
 

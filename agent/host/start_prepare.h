@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/host/container_tool.h"
 #include "agent/host/launch_record.h"
 #include "agent/host/start_checks.h"
 #include "common/async/loop.h"
@@ -24,6 +25,7 @@ struct StartRequest {
   NodeFacts node;
   rundir::RunLayout layout;
   LaunchContext context;  // without user and layout
+  ContainerOptions container{};
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 

@@ -154,6 +154,13 @@ std::set<std::uint32_t> DeviceBook::ids() const {
   return ids;
 }
 
+std::map<std::uint32_t, std::uint32_t> DeviceBook::numa_nodes() const {
+  std::map<std::uint32_t, std::uint32_t> nodes;
+  for (const v1::Device& device : announced_)
+    if (device.has_numa_node()) nodes.emplace(device.id(), device.numa_node());
+  return nodes;
+}
+
 std::vector<v1::DeviceReading> DeviceBook::readings() const {
   std::vector<v1::DeviceReading> readings;
   const std::vector<v1::Device> shown = to_v1(seen_.devices);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,6 +42,7 @@ class DeviceBook {
   // Devices, findings and the feature, into what the node says of itself.
   void fill(v1::Inventory& inventory) const;
   [[nodiscard]] std::set<std::uint32_t> ids() const;
+  [[nodiscard]] std::map<std::uint32_t, std::uint32_t> numa_nodes() const;  // of the announced devices of which it is known
   // Of every announced device that can be looked at: CPU slots cannot.
   [[nodiscard]] std::vector<v1::DeviceReading> readings() const;
   [[nodiscard]] const std::vector<std::string>& findings() const { return seen_.findings; }  // of the latest look

@@ -1,5 +1,7 @@
 #include "agent/watch/evidence.h"
 
+#include <fmt/format.h>
+
 #include "agent/watch/line_scanner.h"
 
 namespace muster::agent {
@@ -90,6 +92,13 @@ v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
   return v1::EVIDENCE_KIND_UNSPECIFIED;
 }
 
+FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence) {
+  FoundEvidence found{.line = printable(line), .kind = kind_of(evidence), .rank = evidence.rank};
+  const std::string code(evidence.code);
+  if (!code.empty() && found.line.find(code) == std::string::npos) found.line = printable(fmt::format("{}: {}", code, line));
+  return found;
+}
+
 FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar) {
   std::string best, code, vanished;
   engine::Evidence best_is;  // its code points into a line that is gone
@@ -120,10 +129,9 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   };
   lines.feed(log_tail, look);
   lines.finish(look);
-  if (!vanished.empty() && best_is.rank < kVanishedLoss) return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE};
-  FoundEvidence found{.line = printable(best), .kind = kind_of(best_is)};
-  if (!code.empty() && found.line.find(code) == std::string::npos) found.line = printable(code + ": " + best);
-  return found;
+  if (!vanished.empty() && best_is.rank < kVanishedLoss) return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
+  best_is.code = code;
+  return as_told(best, best_is);
 }
 
 std::string best_evidence(std::string_view log_tail) { return find_evidence(log_tail).line; }

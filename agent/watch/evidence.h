@@ -18,7 +18,11 @@ inline constexpr std::size_t kEvidenceTail = 256 << 10;  // bytes of the log wor
 struct FoundEvidence {
   std::string line;  // printable; with the code of its signature (EI0006) in front when its own place was cut off
   v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
+  int rank = 0;  // engine::Evidence's: what is better has the higher one
 };
+// The line as it is told.
+FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence);
+
 // `grammar`: whose steps are looked at for a loss that vanished; none: of no one's.
 FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar = nullptr);
 // The line alone.

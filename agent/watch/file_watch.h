@@ -17,6 +17,7 @@
 #include "agent/watch/inbox.h"
 #include "agent/watch/inotify.h"
 #include "agent/watch/look_threads.h"
+#include "agent/watch/plog_reader.h"
 #include "agent/watch/progress.h"
 #include "agent/watch/rank_reader.h"
 #include "agent/watch/watch.h"
@@ -33,6 +34,7 @@ struct WatchedRank {
 
   // The watch's thread:
   RankReader reader;
+  std::unique_ptr<PlogReader> plog;  // none: it has no process log of its own, or its end was answered
   bool dirty = true;
   bool end_asked = false;
   bool troubled = false;
@@ -129,6 +131,9 @@ class FileWatch final : public Watch {
   bool pass(BootTime now);
   bool read_rank(const RunPtr& run, WatchedRank& rank, BootTime now);
   void finish_rank(const RunPtr& run, WatchedRank& rank);
+  void take_plog(WatchedRank& rank, RankEnd& answer, int told);
+  void mind_plogs(const Now& now);
+  void give_up_plogs();
   void tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer);
 
   struct SavesSeen;  // what a look brings
@@ -175,6 +180,7 @@ class FileWatch final : public Watch {
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
   BootTime room_at_{};  // next look at the disk's room
+  BootTime plogs_at_{};  // next look at the bytes of process logs
   bool instance_troubled_ = false, watches_troubled_ = false, threads_troubled_ = false;
   std::set<LookThreads::Lane> hangs_told_;
 

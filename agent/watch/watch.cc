@@ -80,6 +80,8 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
     if (!file) return fail(std::move(file.error()).in(doing));
     auto rank = std::make_unique<WatchedRank>(number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
     if (const auto* latest = rank->reader.latest()) run->progress.restore(number, *latest);
+    std::error_code none;  // made before the run was started, if it was
+    if (std::filesystem::is_directory(layout.plog_dir(number), none)) rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
     run->ranks.emplace(number, std::move(rank));
   }
   if (auto opened = open_companions(*run, layout, companions); !opened) return fail(std::move(opened.error()).in(doing));

@@ -30,6 +30,7 @@ namespace muster::agent {
 
 struct WatchOptions {
   std::uint64_t soft_cap = 1ull << 30;                // bytes of one rank's log kept on this node beyond what the controller has not synced
+  std::uint64_t plog_cap = 128ull << 20;              // bytes of one rank's process log on this node
   std::uint64_t disk_mark = 256ull << 20;             // free bytes of the file system below which the oldest unshipped bytes go too
   Duration coalesce = std::chrono::milliseconds(20);  // between two passes over the logs
   Duration blind_scan = std::chrono::seconds(1);      // looks without being told: network file systems do not tell

@@ -169,17 +169,20 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
     answer.step = latest->step;
     if (latest->total > 0) answer.total = latest->total;
   }
-  if (auto evidence = rank.reader.evidence()) {
-    answer.evidence = std::move(evidence->line);
-    answer.evidence_kind = evidence->kind;
-  } else {
-    trouble(run, &rank, evidence.error());
-  }
   bool failed = false;
   {
     const std::scoped_lock lock(mutex_);
     failed = rank.failed;
   }
+  int told = 0;
+  if (auto evidence = rank.reader.evidence()) {
+    answer.evidence = std::move(evidence->line);
+    answer.evidence_kind = evidence->kind;
+    told = evidence->rank;
+  } else {
+    trouble(run, &rank, evidence.error());
+  }
+  if (failed) take_plog(rank, answer, told);
   if (failed || answer.success_seen || run->patterns->success_file.empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
   run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
   look_for_success(run);
@@ -252,6 +255,7 @@ void FileWatch::keep_room(BootTime now) {
       missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
     }
   }
+  if (missing > 0) give_up_plogs();
   auto given_up = make_room(files, options_.soft_cap, missing);
   const bool trouble_now = !given_up || *given_up > 0;
   if (trouble_now && !std::exchange(room_troubled_, true)) {
@@ -297,6 +301,7 @@ void FileWatch::work() {
     if (look) {
       ask_kernel();
       look_blindly();
+      mind_plogs(system_clock().now());
       keep_room(then);
       looks_.kick();
       last_look = then;

@@ -83,6 +83,7 @@ struct RankPlan {
   std::string cwd;
   std::map<std::string, Value> env;  // all of this rank's
   std::vector<std::uint32_t> devices;
+  std::string plog_dir;  // where its engine's process log goes, below the node's run directory (plog.h); empty: where the engine, or the job, puts it
 };
 
 // A file that has to be on a node, whole, before its ranks start.
@@ -174,7 +175,7 @@ bool is_device_type(std::string_view asked, std::string_view has);
 
 // What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
 inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup", kNodeScript = "node-script",
-                                  kPatchedFiles = "patched-files";
+                                  kPatchedFiles = "patched-files", kContainers = "containers";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
 // Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";

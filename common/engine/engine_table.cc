@@ -2,6 +2,7 @@
 #include <array>
 
 #include "common/engine/host_network.h"
+#include "common/engine/modelarts.h"
 #include "common/engine/patch_plan.h"
 #include "common/engine/rows.h"
 
@@ -87,9 +88,11 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   if (script) needed.push_back(kNodeScript);
   const Engine* engine = find_engine(spec.engine());
   if (const std::string_view own = script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec); !own.empty()) needed.push_back(own);
-  if (spec.resources().has_rank_table() && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
+  const bool brings_table = spec.resources().has_rank_table() || gives_group_list(spec);
+  if (brings_table && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
   if (patches_files(spec)) needed.push_back(kPatchedFiles);
+  if (!spec.runtime().image().empty()) needed.push_back(kContainers);
   return needed;
 }
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <set>
 
+#include "common/engine/core_binding.h"
 #include "common/engine/engine.h"
+#include "common/engine/modelarts.h"
+#include "common/engine/plog.h"
 #include "common/engine/rows.h"
 
 namespace muster::engine {
@@ -25,6 +28,7 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
     if (file.node == node) launch.add_make_dirs(parent_of(file.path));
   for (const PatchPlan& file : plan.patched)
     if (file.node == node && !file.path.empty()) launch.add_make_dirs(parent_of(file.path));
+  for (const std::string& dir : modelarts_dirs(request, node)) launch.add_make_dirs(dir);
   if (launch.script().adopt()) launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
 }
 
@@ -75,6 +79,22 @@ void add_setup(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
   setup.set_cwd(spec.code().at().empty() ? "/" : spec.code().at());
 }
 
+// code.at goes without a target: it is where it is on the node, if the node has it; an image may have brought the code.
+void add_container(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
+  if (spec.runtime().image().empty()) return;
+  v1::Container& container = *launch.mutable_container();
+  container.set_image(spec.runtime().image());
+  for (const v1::MountSpec& mount : spec.runtime().mounts()) {
+    v1::ContainerMount& out = *container.add_mounts();
+    out.set_source(mount.source());
+    out.set_target(mount.target());
+    out.set_read_only(mount.read_only());
+  }
+  std::string code = spec.code().at();
+  while (code.ends_with('/')) code.pop_back();
+  if (!code.empty()) container.add_mounts()->set_source(std::move(code));
+}
+
 void add_companions(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
   for (const CompanionPlan& companion : plan.companions) {
     if (companion.node != node) continue;
@@ -101,6 +121,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_patched(launch, plan, node);
   add_companions(launch, plan, node);
   add_setup(launch, spec);
+  add_container(launch, spec);
   *launch.mutable_watching() = plan.watching;
   if (request.resuming()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();
@@ -114,10 +135,12 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   for (const RankPlan& rank : plan.ranks)
     if (rank.node == node) ranks.push_back(&rank);
   if (ranks.empty()) return launch;
+  launch.set_bind_cores(binds_cores(request, plan, node));
 
   // What all of this node's ranks have alike goes once.
   auto& common = *launch.mutable_env();
   for (const auto& [name, value] : ranks.front()->env) {
+    if (is_the_nodes(*ranks.front(), name)) continue;
     const bool alike = std::ranges::all_of(ranks, [&](const RankPlan* rank) {
       const auto found = rank->env.find(name);
       return found != rank->env.end() && found->second.text == value.text;
@@ -132,7 +155,8 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     process.set_cwd(rank->cwd);
     for (const std::uint32_t device : rank->devices) process.add_devices(device);
     for (const auto& [name, value] : rank->env)
-      if (!common.contains(name)) (*process.mutable_env())[name] = value.text;
+      if (!common.contains(name) && !is_the_nodes(*rank, name)) (*process.mutable_env())[name] = value.text;
+    process.set_plog_dir(rank->plog_dir);
   }
   return launch;
 }

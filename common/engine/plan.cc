@@ -9,7 +9,9 @@
 #include <unordered_set>
 
 #include "common/engine/hccl_cards.h"
+#include "common/engine/modelarts.h"
 #include "common/engine/patch_plan.h"
+#include "common/engine/plog.h"
 #include "common/engine/rows.h"
 #include "common/engine/table_plan.h"
 #include "common/engine/template.h"
@@ -130,11 +132,13 @@ class Planner {
   void run_engine(const Engine& engine, LaunchPlan& plan) {
     Problems found;
     Launching launching{.request = request_, .plan = plan, .command = command_, .cwd = cwd_, .companions = companions_, .problems = found};
+    put_modelarts(launching, engine);
     if (spec_.launch().per() == v1::LAUNCH_PER_NODE)
       launch_node_script(launching, engine);
     else
       engine.launch(launching);
     plan_own_table(launching);
+    put_plog(launching, engine);
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
     if (request_.imagined) return;  // of no known kind of device
     // The runtime counts what it sees upwards, whatever the order of the list: another order would give every rank another one's device.

@@ -20,6 +20,7 @@
 //         setup.env       the setup's last act: its environment, which every process of the attempt inherits
 //         logs/setup.log  the setup's stdout and stderr; setup.cursor as of a rank
 //         shim/           agent, before the spawn, for a script a node: torchrun, msrun and python as links to muster-worker, first on the script's PATH
+//         plog/rank-<N>/  agent, before the spawn: where the rank's engine writes its process log (ASCEND_PROCESS_LOG_PATH); never more than a bound in it
 //         launches        the launchers in shim/, appended: when each launch inside the script began, and how it ended
 //
 // Durable against the death of any process, not against power loss: no sync on the launch path; every record carries the boot id.
@@ -75,6 +76,7 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
   [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
   [[nodiscard]] std::filesystem::path setup_log() const { return logs() / "setup.log"; }
+  [[nodiscard]] std::filesystem::path plog_dir(std::uint32_t rank) const { return root_ / "plog" / ("rank-" + std::to_string(rank)); }
   [[nodiscard]] std::filesystem::path shim_dir() const { return root_ / "shim"; }
   [[nodiscard]] std::filesystem::path shim_report() const { return root_ / "launches"; }
   // Of any process beside the ranks, by the name that its log has for everybody: a companion's, or kSetupLog.

@@ -11,8 +11,10 @@
 #include "common/engine/engine.h"
 #include "common/engine/grammar.h"
 #include "common/engine/layout.h"
+#include "common/engine/modelarts.h"
 #include "common/engine/text.h"
 #include "common/engine/training_end.h"
+#include "common/spec/complete_container.h"
 #include "common/spec/complete_patch.h"
 #include "common/spec/complete_schedule.h"
 #include "common/spec/complete_table.h"
@@ -98,6 +100,9 @@ class Completer {
       problem("description", fmt::format("has {} bytes ({})", spec_.description().size(), accepted("description")));
     else if (!printable(spec_.description()))
       problem("description", "has control characters in it");
+    if (spec_.compat() == "none") spec_.clear_compat();
+    if (!spec_.compat().empty() && !engine::is_modelarts(spec_))
+      problem("compat", fmt::format("'{}' is not accepted ({})", shown(spec_.compat()), accepted("compat")));
     labels("labels", spec_.labels());
     engine_ = engine::find_engine(spec_.engine());
     v1::LaunchSpec& launch = *spec_.mutable_launch();
@@ -147,9 +152,9 @@ class Completer {
       else if (engine_ != nullptr && engine::is_identity(*engine_, name))
         problem(one, "is set by muster for every rank, each its own; leave it out");
       else if (engine_ != nullptr && std::ranges::find(engine_->cloud, name) != engine_->cloud.end())
-        problem(one, fmt::format("tells {} that it is inside ModelArts, where it would write elsewhere and upload by itself (compat: modelarts is not in this "
-                                 "release); leave it out",
-                                 engine_->name));
+        problem(one, fmt::format("tells {} that it is inside ModelArts, where it would write elsewhere and upload by itself; leave it out", engine_->name));
+      else if (engine::is_modelarts(spec_) && engine::is_modelarts_variable(name))
+        problem(one, "is the platform's own with compat: modelarts, and muster sets what of it means something here; leave it out");
       else if ((name == "CUDA_VISIBLE_DEVICES" || name == "ASCEND_RT_VISIBLE_DEVICES") && spec_.resources().type() != "cpu")
         problem(one, "is set by muster from the placement; choose with resources.devices");
     }
@@ -170,6 +175,7 @@ class Completer {
     if (runtime.python().empty()) runtime.set_python("auto");
     environment("runtime.env", runtime.env());
     setup(runtime);
+    check_container(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
     if (runtime.user().empty()) runtime.set_user("submitter");
     if (runtime.user() != "submitter")
       problem("runtime.user", fmt::format("'{}' is not accepted: another user is not in this release ({})", shown(runtime.user()), accepted("runtime.user")));

@@ -35,7 +35,7 @@ const std::map<std::string_view, SetText>& text_setters() {
   static const std::map<std::string_view, SetText> setters = {
       {"name", [](v1::JobSpec& spec, const std::string& text) { spec.set_name(text); }},
       {"description", [](v1::JobSpec& spec, const std::string& text) { spec.set_description(text); }},
-      {"compat", [](v1::JobSpec&, const std::string&) {}},
+      {"compat", [](v1::JobSpec& spec, const std::string& text) { spec.set_compat(text == "none" ? "" : text); }},
       {"engine", [](v1::JobSpec& spec, const std::string& text) { spec.set_engine(text); }},
       {"runtime.python", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_python(text); }},
       {"runtime.user", [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},

@@ -72,7 +72,12 @@ class SpecReader {
   // read_patch.cc
   void config_patch(const Node& node, const KeyRow& row);
   void resume_drop(const Node& node, const KeyRow& row);
+  // read_container.cc
+  void image(const Node& node, const KeyRow& row);
+  void mounts(const Node& node, const KeyRow& row);
+  void mount(const Node& node, const std::string& key);
   // read_special.cc
+  void plog(const Node& node, const KeyRow& row);
   void progress(const Node& node, const KeyRow& row);
   void progress_part(const Node& node, const KeyRow& row);
   void success(const Node& node, const KeyRow& row);

@@ -14,6 +14,8 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
   static const std::map<std::string_view, Special> table = {
       {"code.from", &SpecReader::code_from},
       {"code.at", &SpecReader::code_at},
+      {"runtime.image", &SpecReader::image},
+      {"runtime.mounts", &SpecReader::mounts},
       {"runtime.setup", &SpecReader::setup},
       {"runtime.setup.run", &SpecReader::setup_run},
       {"runtime.limits.nofile", &SpecReader::nofile},
@@ -32,6 +34,7 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"resume.args", &SpecReader::resume_args},
       {"resume.drop", &SpecReader::resume_drop},
       {"resume.patch", &SpecReader::config_patch},
+      {"observe.plog", &SpecReader::plog},
       {"observe.progress", &SpecReader::progress},
       {"observe.progress.step", &SpecReader::progress_part},
       {"observe.progress.loss", &SpecReader::progress_part},
@@ -288,6 +291,17 @@ void SpecReader::resume(const Node& node, const KeyRow& row) {
   if (node.kind == Node::Kind::Null || (value != nullptr && *value == "none"))
     spec_.mutable_resume()->set_enabled(false);
   else if (value != nullptr && *value != "auto")
+    not_accepted(node, row, *value);
+}
+
+void SpecReader::plog(const Node& node, const KeyRow& row) {
+  const std::string* value = text(node, row);
+  if (value == nullptr || *value == "auto") return;
+  if (*value == "true" || *value == "yes")
+    spec_.mutable_observe()->set_plog(true);
+  else if (*value == "false" || *value == "no")
+    spec_.mutable_observe()->set_plog(false);
+  else
     not_accepted(node, row, *value);
 }
 

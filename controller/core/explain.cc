@@ -80,7 +80,9 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     }
   }
   if (!setting_up.empty()) {
-    lines.push_back(fmt::format("attempt {} is being set up (runtime.setup) on {}, within {} a node", attempt.number.value, some_of(setting_up),
+    const v1::RuntimeSpec& runtime = job.spec.runtime();
+    const char* what = runtime.image().empty() ? "runtime.setup" : runtime.setup().empty() ? "runtime.image" : "runtime.image, runtime.setup";
+    lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node", attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
   }
   if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));

@@ -56,6 +56,7 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kNodeScript) return "does not run a script a node";
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
+  if (feature == engine::kContainers) return "does not run containers (runtime.image)";
   return "cannot do what this job needs";
 }
 

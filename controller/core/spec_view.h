@@ -24,10 +24,10 @@ inline bool resumes(const v1::JobSpec& spec) {
   const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();
   return enabled && !spec.checkpoint().layout().empty() && spec.checkpoint().layout() != "none";
 }
-// What runtime.setup may take of a start; zero: there is none.
+// What bringing runtime.image and then runtime.setup may take of a start, as long each; zero: there is neither.
 inline Duration setup_time(const v1::JobSpec& spec) {
-  if (spec.runtime().setup().empty()) return Duration::zero();
-  return spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout()) : std::chrono::minutes(30);
+  const int parts = (spec.runtime().setup().empty() ? 0 : 1) + (spec.runtime().image().empty() ? 0 : 1);
+  return parts * (spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout()) : Duration(std::chrono::minutes(30)));
 }
 // Not said means no: the stricter fence.
 inline bool lockstep(const v1::JobSpec& spec) { return spec.launch().has_lockstep() && spec.launch().lockstep(); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/host/plog_dirs.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
@@ -45,6 +46,23 @@ TEST_F(LaunchRecordTest, PythonAutoIsTheFirstOnTheAgentsPath) {
   const auto made = make(python_launch(), "/nowhere:" + in("venv/bin") + ":" + in("later"));
   ASSERT_TRUE(made) << made.error().message;
   for (const auto& rank : made->ranks()) EXPECT_EQ(rank.argv(0), venv.string());
+}
+
+TEST_F(LaunchRecordTest, TheProcessLogsDirectoryIsInTheRunDirectory) {
+  v1::NodeLaunch order = shell_launch(dir_.path(), "true", 2);
+  order.mutable_ranks(1)->set_plog_dir("plog/rank-1");
+  const auto made = make(order, "/bin");
+  ASSERT_TRUE(made) << made.error().message;
+  const std::string variable = "ASCEND_PROCESS_LOG_PATH=" + in("run/plog/rank-1");
+  EXPECT_EQ(std::ranges::count(made->ranks(1).env(), variable), 1);
+  EXPECT_EQ(std::ranges::count_if(made->ranks(0).env(), [](const std::string& one) { return one.starts_with("ASCEND_PROCESS_LOG_PATH="); }), 0);
+  std::filesystem::create_directory(dir_.path() / "run");
+  const rundir::RunLayout layout(dir_.path() / "run");
+  for (int again = 0; again < 2; ++again) ASSERT_TRUE(make_plog_dirs(order, layout));
+  EXPECT_EQ(std::filesystem::status(layout.plog_dir(1)).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_FALSE(std::filesystem::exists(layout.plog_dir(0)));
+  std::filesystem::remove_all(layout.root());
+  EXPECT_NE(make_plog_dirs(order, layout).error().message.find("making the process log's directory '"), std::string::npos);
 }
 
 // A virtual environment's python3 is a link to the system's: Python finds the environment by the name that it was called with.

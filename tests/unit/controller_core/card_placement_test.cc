@@ -282,17 +282,19 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
 
 // An agent without one of them was said not to run runtime.setup, whatever it lacked.
 TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
-  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup;
+  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup;
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   setup.mutable_runtime()->add_setup("true");
   script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
   (*vars.mutable_launch()->mutable_vars())["A"] = "1";
+  image.mutable_runtime()->set_image("img:1");
   const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
       {engine::kLaunchFiles, table, "does not bring rank tables"},
       {engine::kCompanions, msrun, "does not start msrun's scheduler"},
       {engine::kSetup, setup, "does not run runtime.setup"},
       {engine::kNodeScript, script, "does not run a script a node"},
       {engine::kPatchedFiles, vars, "does not make changed copies of files"},
+      {engine::kContainers, image, "does not run containers (runtime.image)"},
   };
   for (const auto& [feature, spec, what] : rows) {
     EXPECT_THAT(engine::features_needed(spec), ElementsAre(feature));

@@ -5,6 +5,7 @@
 #include "common/engine/ranktable/table_text.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/placing.h"
+#include "controller/core/spec_view.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -304,7 +305,6 @@ TEST(HcclPorts, TwoJobsOnOneHostHaveDifferentOnes) {
   EXPECT_EQ(place_spec(world, own).nodes[0].hccl_port, 0);
 }
 
-// A rank works out its peers' ports from its own base.
 // Where every block had been used lately the topmost was taken again and again, although a stranger had a port of it.
 TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
   SmallWorld world;
@@ -323,6 +323,7 @@ TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
   EXPECT_THAT(blocks, ElementsAre(20'068, 20'036, 20'004, 20'068, 20'036, 20'004, 20'068));
 }
 
+// A rank works out its peers' ports from its own base.
 TEST(HcclPorts, AreTheSameOnEveryHostOfAJob) {
   SmallWorld world;
   world.limits.port_first = 20'000;
@@ -501,6 +502,16 @@ TEST(Setup, TheStartMayTakeAsMuchLonger) {
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
   later(std::chrono::seconds(2));
   EXPECT_EQ(world.job("j1").current()->broke_cause, "node 'n1' did not start its part within 11m");
+}
+
+TEST(Setup, AnImageMayTakeAsMuchAgain) {
+  v1::JobSpec spec = SmallWorld::spec("a", 1, 1);
+  EXPECT_EQ(setup_time(spec), Duration::zero());
+  spec.mutable_runtime()->set_image("img:1");
+  EXPECT_EQ(setup_time(spec), Duration(std::chrono::minutes(30)));
+  spec.mutable_runtime()->add_setup("true");
+  spec.mutable_runtime()->mutable_setup_timeout()->set_seconds(60);
+  EXPECT_EQ(setup_time(spec), Duration(std::chrono::minutes(2)));
 }
 
 }  // namespace

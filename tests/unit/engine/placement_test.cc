@@ -157,5 +157,24 @@ TEST(Setup, GoesToEveryNodeAsItStands) {
   EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).setup().commands_size(), 2) << "which has no variables of its own";
 }
 
+TEST(Container, GoesWithTheJobsMountsAndTheCode) {
+  auto spec = spec_of("torch", {});
+  EXPECT_FALSE(node_launch(request_of(spec), planned(request_of(spec)), 0).has_container());
+  spec.mutable_runtime()->set_image("img:1");
+  v1::MountSpec& mount = *spec.mutable_runtime()->add_mounts();
+  mount.set_source("/data");
+  mount.set_target("/mnt");
+  mount.set_read_only(true);
+  EXPECT_THAT(features_needed(spec), ElementsAre("containers"));
+  const v1::Container container = node_launch(request_of(spec), planned(request_of(spec)), 1).container();
+  EXPECT_EQ(container.image(), "img:1");
+  ASSERT_EQ(container.mounts_size(), 2);
+  EXPECT_EQ(container.mounts(0).source() + ">" + container.mounts(0).target(), "/data>/mnt");
+  EXPECT_TRUE(container.mounts(0).read_only());
+  EXPECT_EQ(container.mounts(1).source() + ">" + container.mounts(1).target(), "/srv>") << "where it is on the node";
+  spec.mutable_code()->set_at("/");
+  EXPECT_EQ(node_launch(request_of(spec), planned(request_of(spec)), 0).container().mounts_size(), 1);
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -226,6 +226,15 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
               s.mutable_runtime()->mutable_setup_timeout()->set_seconds(86'401);
             }),
             "runtime.setup.timeout: is out of range (a duration, 1s..24h)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_image("--privileged"); }),
+            "runtime.image: '--privileged' is no name of an image (registry/name:tag, or file:///x.tar)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_runtime()->set_image("file://x.tar"); }),
+            "runtime.image: 'x.tar' is not absolute (file:///x.tar: an absolute path that every node sees)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) {
+              s.mutable_runtime()->set_image("img");
+              s.mutable_runtime()->add_mounts()->set_source("/a");
+            }),
+            "runtime.mounts[0]: '' is not absolute (an absolute path in the container)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_network()->set_master_port(70000); }), "network.master_port: 70000 is out of range (0 = auto, 1..65535)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_dir("rel"); }),
             "checkpoint.dir: 'rel' is neither absolute nor below ${out} (auto | a path, below ${out} unless absolute)\n");
@@ -277,6 +286,20 @@ TEST(Parse, SetupHasThreeForms) {
   EXPECT_EQ(timed.setup_timeout().seconds(), 90);
   EXPECT_FALSE(setup("[]").has_setup_timeout()) << "the spec of a job without one is what it was";
   EXPECT_FALSE(setup("null").has_setup_timeout());
+}
+
+TEST(Parse, MountsHaveTwoForms) {
+  const v1::RuntimeSpec runtime =
+      sound(minimal() +
+            "runtime: {image: 'file:///share/x.tar', mounts: [/a, '/b:ro', '/c:/d', '/e:/f:ro', {source: /g, target: /h, read_only: true}, {source: /i}]}\n")
+          .runtime();
+  EXPECT_EQ(runtime.image(), "file:///share/x.tar");
+  std::string text;
+  for (const v1::MountSpec& mount : runtime.mounts()) text += mount.source() + ">" + mount.target() + (mount.read_only() ? "!" : "") + " ";
+  EXPECT_EQ(text, "/a>/a /b>/b! /c>/d /e>/f! /g>/h! /i>/i ");
+  EXPECT_EQ(sound(minimal() + "runtime: {image: null, mounts: []}\n").runtime().image(), "");
+  for (const char* name : {"busybox", "registry.site:5000/team/mindformers:1.3", "a@sha256:0123"})
+    EXPECT_EQ(sound(minimal() + "runtime: {image: '" + name + "'}\n").runtime().image(), name);
 }
 
 TEST(SpecHash, DependsOnTheSpecAlone) {

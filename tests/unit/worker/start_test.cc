@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/process/cpu_list.h"
 #include "tests/unit/worker/run_under_test.h"
 #include "worker/process_start.h"
 
@@ -75,6 +76,25 @@ TEST(Start, ARankGetsItsEnvironmentDirectoryLogAndNothingElse) {
   EXPECT_EQ(test.wait_worker(), 0);
   EXPECT_EQ(test.log(0), "kept\nCOMMON=c\nMUSTER_COOKIE=" + test.launch.cookie() + "\nPATH=/usr/bin:/bin\nPWD=" + test.dir.string() +
                              "\nRANK=0\nWORLD_SIZE=1000\n" + test.dir.string() + "\n/dev/null\n0 1 2 3 SigBlk:\t0000000000000000\n0022\nerr\n");
+}
+
+TEST(Start, ARankRunsOnItsOwnProcessorsAndIsTold) {
+  const auto allowed = process::allowed_cpus();
+  ASSERT_TRUE(allowed);
+  const std::string last = process::cpu_list_text({allowed->back()}), all = process::cpu_list_text(*allowed);
+  const std::string tell = "echo \"$MUSTER_CPUS\"; sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status";
+  RunUnderTest test;
+  test.shell(tell).set_cpus(last);
+  test.shell(tell);
+  test.shell(tell).set_cpus("8191");     // not here: the cpuset has changed since
+  test.shell(tell).set_cpus("0-x");      // a record of nobody's
+  auto& bound = test.shell(tell);
+  bound.set_cpus(last);
+  bound.add_env("CPU_AFFINITY_CONF=1");  // as the setup may have left it
+  test.start();
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(test.log(0), last + "\n" + last + "\n");
+  for (const std::uint32_t rank : {1U, 2U, 3U, 4U}) EXPECT_EQ(test.log(rank), "\n" + all + "\n") << rank;
 }
 
 TEST(Start, LogIsPrivateAndAppended) {

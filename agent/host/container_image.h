@@ -1,0 +1,29 @@
+// A job's image on this node: there already, loaded from a file, or pulled from a registry. Blocking, as long as a registry takes; any thread.
+//
+// A file's image is kept under localhost/muster-image:<hash of path, inode, size and time of change>, so that it is loaded once and again when the file is
+// another. `podman save`'s and `docker save`'s archives are loaded; a plain tar of a root file system is imported.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/host/container_tool.h"
+#include "common/base/error.h"
+
+namespace muster::agent {
+
+struct ContainerImage {
+  std::string id;
+  std::vector<std::string> env;  // NAME=value, of the image's own configuration
+};
+
+// Errors: NotFound, NotAllowed, InvalidArgument: the job's fault, on any node; Io, TimedOut, Unreachable: this node's, or this moment's.
+Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image, std::chrono::milliseconds most);
+
+// What `load` says it has loaded, in order.
+std::vector<std::string> loaded_images(const std::string& output);
+// The two lines of `image inspect` that ready_image() asks for.
+Result<ContainerImage> parse_image(const std::string& inspected);
+
+}  // namespace muster::agent

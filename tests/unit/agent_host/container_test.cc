@@ -1,0 +1,254 @@
+// A run in a container, with a script in podman's place: it keeps a list of images and "runs" a container by executing the entry point where it is.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "agent/host/container_image.h"
+#include "tests/unit/agent_host/support.h"
+
+namespace muster::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kTool = R"sh(#!/bin/sh
+here=$(dirname "$0")
+test "$1" = --own && shift
+echo "$*" >> "$here/calls"
+verb=$1
+shift
+for last; do :; done
+file() { echo "$here/images/$(echo "$1" | tr '/:' '__')"; }
+case $verb in
+  image) cat "$(file "$last")" 2> "$here/none" || exit 1 ;;
+  pull) test -p "$here/gate" && read -r word < "$here/gate"
+        case $1 in *unknown*) echo "Trying to pull $1..."; echo "Error: manifest unknown" >&2; exit 125 ;; esac
+        printf 'sha256:77\n["FROM_IMAGE=pulled"]\n' > "$(file "$1")" ;;
+  load) grep -q full "$2" && { echo "Copying blob sha256:5e"; echo "Error: writing blob: no space left on device" >&2; exit 125; }
+        grep -q broken "$2" && { echo "Copying blob sha256:5e"; echo "Error: writing blob: unexpected EOF" >&2; exit 125; }
+        grep -q killed "$2" && kill -9 $$
+        grep -q empty "$2" && exit 0
+        grep -q archive "$2" || { echo "Error: payload does not match any format" >&2; exit 125; }
+        echo "Getting image source signatures"; echo "Loaded image: img:1" ;;
+  tag) cp "$(file img:1)" "$(file "$2")" ;;
+  import) grep -q root "$1" || { echo "Error: invalid tar header" >&2; exit 125; }
+          printf 'sha256:99\nnull\n' > "$(file "$2")" ;;
+  run) test -e "$here/broken" && { echo "Error: runc: no such thing" >&2; exit 125; }
+       while test "$1" != --entrypoint; do test "$1" = --env && export "$2"; shift; done
+       worker=$2
+       shift 3
+       exec "$worker" "$@" ;;
+esac
+)sh";
+
+class ContainerTest : public ::testing::Test {
+ protected:
+  ContainerTest() {
+    ::chmod(dir_.write("podman", kTool).c_str(), 0755);
+    dir_.write("images/img_1", "sha256:01\n[\"FROM_IMAGE=there\",\"HOME=/image/home\"]\n");
+  }
+  ~ContainerTest() override { EXPECT_EQ(living(), 0U); }
+  [[nodiscard]] std::function<void(HostOptions&)> with_tool() const {
+    return [this](HostOptions& options) { options.container = {.tool = (dir_.path() / "podman").string(), .args = {"--own"}}; };
+  }
+  [[nodiscard]] ContainerTool tool() const { return {.program = (dir_.path() / "podman").string()}; }
+  [[nodiscard]] v1::NodeLaunch boxed(const std::string& script, const std::string& image = "img:1") const {
+    v1::NodeLaunch launch = shell_launch(dir_.path(), script);
+    launch.add_make_dirs(dir_.path().string());
+    launch.mutable_container()->set_image(image);
+    return launch;
+  }
+  [[nodiscard]] std::string calls() const { return read_text(dir_.path() / "calls"); }
+  [[nodiscard]] static std::string log_of(const HostLife& life) { return read_text(rundir::RunLayout(life.run_dir()).rank_log(0)); }
+
+  TempDir dir_;
+};
+
+TEST_F(ContainerTest, RanksRunInItWithTheImagesVariables) {
+  HostLife life(dir_.path() / "state", with_tool());
+  life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE in $HOME\"")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; })) << calls();
+  EXPECT_EQ(life.seen().exits.at(0).code, 0);
+  EXPECT_EQ(log_of(life), "there in /image/home\n");
+  EXPECT_THAT(calls(), HasSubstr("run --rm --name muster-"));
+  EXPECT_THAT(calls(), Not(HasSubstr("\npull "))) << "it was there";
+}
+
+TEST_F(ContainerTest, WhatTheOrderSetsIsOverTheImage) {
+  HostLife life(dir_.path() / "state", with_tool());
+  v1::NodeLaunch order = boxed("echo \"$FROM_IMAGE\"");
+  (*order.mutable_env())["FROM_IMAGE"] = "ordered";
+  life.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_EQ(log_of(life), "ordered\n");
+}
+
+TEST_F(ContainerTest, SetupRunsInItWithTheShellThatIsThere) {
+  HostLife life(dir_.path() / "state", with_tool());
+  v1::NodeLaunch order = boxed("echo \"$MADE\"");
+  order.mutable_setup()->add_commands("export MADE=\"of $FROM_IMAGE\"");
+  order.mutable_setup()->set_cwd("/");
+  life.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_EQ(log_of(life), "of there\n");
+}
+
+TEST_F(ContainerTest, PullingIsAPartOfTheSetUp) {
+  ASSERT_EQ(::mkfifo((dir_.path() / "gate").c_str(), 0600), 0);
+  HostLife life(dir_.path() / "state", with_tool());
+  life.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
+  std::ofstream(dir_.path() / "gate") << "go\n";  // opens when the pull reads
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_FALSE(life.seen().setting_up);
+  EXPECT_EQ(log_of(life), "pulled\n");
+}
+
+TEST_F(ContainerTest, AnImageThatIsNotToBeHadIsTheJobsFault) {
+  HostLife life(dir_.path() / "state", with_tool());
+  life.perform(StartRun{.run = kRun, .launch = boxed("true", "registry/unknown:2")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(life.seen().refused->second, "pulling image 'registry/unknown:2': it ended with status 125: Error: manifest unknown");
+}
+
+TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
+  HostLife life(dir_.path() / "state", [](HostOptions& options) { options.path = "/nowhere"; });
+  life.perform(StartRun{.run = kRun, .launch = boxed("true")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
+  EXPECT_EQ(
+      life.seen().refused->second,
+      "looking for podman or docker: there is no podman and no docker on the agent's PATH '/nowhere'; install podman on this node, name it with the agent's "
+      "--container-tool, or leave runtime.image out");
+}
+
+TEST_F(ContainerTest, WhatToolSaysInPlaceOfAStart) {
+  dir_.write("broken", "");
+  HostLife life(dir_.path() / "state", with_tool());
+  life.perform(StartRun{.run = kRun, .launch = boxed("true")});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_NODE);
+  EXPECT_THAT(life.seen().refused->second, StartsWith("starting container 'muster-c-test-"));
+  EXPECT_THAT(life.seen().refused->second, HasSubstr("podman ended before the worker in it had claimed the run: Error: runc: no such thing"));
+}
+
+TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {
+  HostLife life(dir_.path() / "state", with_tool());
+  v1::NodeLaunch order = boxed("true");
+  v1::ContainerMount& mount = *order.mutable_container()->add_mounts();
+  mount.set_source((dir_.path() / "dato").string());
+  mount.set_target("/data");
+  dir_.write("data/word", "");
+  life.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.refused.has_value(); }));
+  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(life.seen().refused->second, "mounting '" + (dir_.path() / "dato").string() +
+                                             "' at '/data': No such file or directory (is it on a file system that this node sees?); nearest: '" +
+                                             (dir_.path() / "data").string() + "'");
+}
+
+// By a later life of the agent, too, with other options: the record says by which tool.
+TEST_F(ContainerTest, ItGoesWithARunWhoseWorkerWasKilled) {
+  {
+    HostLife life(dir_.path() / "state", with_tool());
+    life.perform(StartRun{.run = kRun, .launch = boxed("exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started; }));
+  }
+  HostLife life(dir_.path() / "state");
+  ASSERT_EQ(life.seen().worker, WorkerState::Alive) << "adopted";
+  ::kill(static_cast<pid_t>(life.seen().worker_pid), SIGKILL);
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
+  life.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+  EXPECT_THAT(calls(), HasSubstr("\nrm --force --volumes --ignore muster-c-test-"));
+  EXPECT_THAT(life.troubles(), testing::IsEmpty());
+}
+
+TEST_F(ContainerTest, AFileIsLoadedOnce) {
+  const std::string image = "file://" + dir_.write("x.tar", "archive").string();
+  auto first = ready_image(tool(), image, std::chrono::seconds(20));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->id, "sha256:01");
+  EXPECT_THAT(first->env, testing::ElementsAre("FROM_IMAGE=there", "HOME=/image/home"));
+  const std::string until_then = calls();
+  EXPECT_THAT(until_then, HasSubstr("load --input " + image.substr(7) + "\n"));
+  ASSERT_TRUE(ready_image(tool(), image, std::chrono::seconds(20)));
+  EXPECT_THAT(calls().substr(until_then.size()), Not(HasSubstr("load")));
+  dir_.write("x.tar", "another archive");
+  ASSERT_TRUE(ready_image(tool(), image, std::chrono::seconds(20)));
+  EXPECT_THAT(calls().substr(until_then.size()), HasSubstr("load")) << "it is another file now";
+}
+
+TEST_F(ContainerTest, ARootFileSystemIsImported) {
+  auto image = ready_image(tool(), "file://" + dir_.write("root.tar", "root").string(), std::chrono::seconds(20));
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(image->id, "sha256:99");
+  EXPECT_TRUE(image->env.empty());
+  const std::string garbage = dir_.write("garbage.tar", "nothing").string();
+  image = ready_image(tool(), "file://" + garbage, std::chrono::seconds(20));
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::InvalidArgument);
+  EXPECT_EQ(image.error().message,
+            "loading image '" + garbage +
+                "': as an archive of an image: it ended with status 125: Error: payload does not match any format; as one of a root file "
+                "system: it ended with status 125: Error: invalid tar header");
+  image = ready_image(tool(), "file://" + (dir_.path() / "garbag.tar").string(), std::chrono::seconds(20));
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.error().code, ErrorCode::NotFound);
+  EXPECT_THAT(image.error().message, HasSubstr("nearest: '" + garbage + "'"));
+}
+
+// It would be the image of that file from then on.
+TEST_F(ContainerTest, AnArchiveThatCouldNotBeLoadedIsNotImported) {
+  const auto loaded = [this](const std::string& content) {
+    const std::string path = dir_.write("x.tar", content + " root").string();
+    auto image = ready_image(tool(), "file://" + path, std::chrono::seconds(20));
+    EXPECT_THAT(calls(), Not(HasSubstr("\nimport")));
+    return image ? Error{} : image.error();
+  };
+  const std::string doing = "loading image '" + (dir_.path() / "x.tar").string() + "': ";
+  const Error full = loaded("full");
+  EXPECT_EQ(full.code, ErrorCode::ResourceExhausted);
+  EXPECT_EQ(full.message, doing + "it ended with status 125: Error: writing blob: no space left on device");
+  EXPECT_EQ(loaded("broken").code, ErrorCode::Io);
+  const Error killed = loaded("killed");
+  EXPECT_EQ(killed.code, ErrorCode::Io);
+  EXPECT_EQ(killed.message, doing + "it was ended by signal 9") << "more time would not have helped";
+  EXPECT_EQ(loaded("empty").message, doing + "it has none");
+}
+
+TEST(ContainerImage, WhatLoadSays) {
+  EXPECT_THAT(loaded_images("Getting image source signatures\nLoaded image: localhost/a:1\n"), testing::ElementsAre("localhost/a:1"));
+  EXPECT_THAT(loaded_images("Loaded image(s): a:1\nLoaded image ID: sha256:0f"), testing::ElementsAre("a:1", "sha256:0f"));
+  EXPECT_TRUE(loaded_images("Loaded image: \nno\n").empty());
+}
+
+TEST(ContainerImage, WhatInspectSays) {
+  EXPECT_TRUE(parse_image("sha256:1\nnull\n")->env.empty());
+  EXPECT_FALSE(parse_image("sha256:1\n"));
+  EXPECT_FALSE(parse_image("\n[]"));
+  EXPECT_FALSE(parse_image("sha256:1\n[\"A=1\""));
+}
+
+TEST(ContainerTool, ItsEnvironmentIsTheAgentsOwnWithoutItsService) {
+  ::setenv("NOTIFY_SOCKET", "/run/n", 1);
+  ::setenv("LISTEN_FDS", "1", 1);
+  ::setenv("DOCKER_HOST", "unix:///run/d", 1);
+  const auto environment = container_tool_environment();
+  for (const char* name : {"NOTIFY_SOCKET", "LISTEN_FDS", "DOCKER_HOST"}) ::unsetenv(name);
+  EXPECT_THAT(environment, testing::Contains("DOCKER_HOST=unix:///run/d"));
+  EXPECT_THAT(environment, testing::Each(Not(testing::AnyOf(StartsWith("NOTIFY_SOCKET="), StartsWith("LISTEN_FDS=")))));
+}
+
+TEST(ContainerTool, TheLastLineWithSomethingInIt) {
+  EXPECT_EQ(last_said("one\n two\t\n \n\n"), "two");
+  EXPECT_EQ(last_said("one"), "one");
+  EXPECT_EQ(last_said("\n\n"), "");
+  EXPECT_EQ(last_said(std::string(1000, 'x') + "\n").size(), 400U);
+}
+
+}  // namespace
+}  // namespace muster::agent
