@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Every job.yaml below deploy/samples is sound, and says nothing that only its author's machine has.
+"""Every spec below deploy/samples is sound, says nothing that only its author's machine has, and stands in the table of README.md.
+That they run: samples_run_test.py.
 
 Run:  /usr/bin/python3 -B tests/integration/engines_samples_test.py [-v]       (MUSTER_BIN names the binaries' folder)
 """
 
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,13 +29,19 @@ class Samples(unittest.TestCase):
 
     def test_every_sample_is_sound(self):
         found = sorted(glob.glob(os.path.join(SAMPLES, "*", "*.yaml")))
-        self.assertGreaterEqual(len(found), 6)
+        self.assertGreaterEqual(len(found), 16)
         for path in found:
             with self.subTest(os.path.relpath(path, SAMPLES)):
                 self.assertEqual(self.muster("validate", path)[0], 0, self.muster("validate", path)[1])
 
+    def test_the_table_names_every_sample(self):
+        with open(os.path.join(SAMPLES, "README.md"), encoding="utf-8") as file:
+            named = re.findall(r"\]\(([^)]*\.yaml)\)", file.read())
+        found = [os.path.relpath(path, SAMPLES) for path in glob.glob(os.path.join(SAMPLES, "*", "*.yaml"))]
+        self.assertEqual(sorted(named), sorted(found))
+
     def test_what_a_user_changes_from_the_command_line(self):
-        for path in glob.glob(os.path.join(SAMPLES, "m*", "*.yaml")):
+        for path in glob.glob(os.path.join(SAMPLES, "[lm]*", "*.yaml")):
             with self.subTest(os.path.relpath(path, SAMPLES)):
                 self.assertEqual(self.muster("validate", path, "--set", "code.from=/data/code", "--set", "name=mine")[0], 0)
 

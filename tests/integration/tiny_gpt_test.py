@@ -295,6 +295,14 @@ class TinyGptTest(unittest.TestCase):
                 self.assertIn(f"RuntimeError: loading a checkpoint on rank {rank}: ", gang.text(rank))
         self.assertFalse(os.path.exists(losses))
 
+    def test_finetuning_without_weights_fails_on_every_rank(self):
+        losses = self.path("random.hex")
+        with Gang(2, self.args(STEPS_SHORT, losses, "--load", self.path("nothing"), "--finetune")) as gang:
+            self.assertEqual(gang.wait(), [1, 1], gang.shown())
+            for rank in range(2):
+                self.assertIn("FileNotFoundError: --finetune: there is no checkpoint in --load ", gang.text(rank))
+        self.assertFalse(os.path.exists(losses))
+
     # ---- each part of the state matters
 
     def test_without_the_adam_moments_the_second_step_differs(self):
@@ -319,13 +327,14 @@ class TinyGptTest(unittest.TestCase):
     # ---- arguments
 
     def test_bad_arguments_are_named_all_at_once_and_exit_2(self):
-        bad = "--steps 0 --save-interval -3 --lr nan --dropout 1 --heads 3 --data /nowhere".split()
+        bad = "--steps 0 --save-interval -3 --lr nan --dropout 1 --heads 3 --data /nowhere --finetune".split()
         with Gang(1, bad, env={"LOCAL_RANK": "x", "RANK": "1", "MASTER_ADDR": ""}) as many, Gang(
             1, ["--omit", "weights"]
         ) as choice, Gang(1, ["--step", "5"]) as unknown:
             self.assertEqual(many.wait(), [2], many.shown())
             for problem in (
                 "--steps must be 1 or more, not 0",
+                "--finetune without --load: there are no weights to begin with",
                 "--save-interval must be 1 or more, not -3",
                 "--lr must be a number above 0, not nan",
                 "--dropout must be at least 0 and below 1, not 1.0",

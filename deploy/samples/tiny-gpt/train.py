@@ -22,7 +22,8 @@ How it resumes.  A step depends on more than the weights.  A checkpoint therefor
 
 and a run that is killed anywhere and started again with --load prints, from the checkpoint on, exactly
 the losses, to the last bit, that it would have printed.  `--omit adam` (or another of the four) leaves
-that part out when restoring: the run goes on, looks healthy, and is no longer the same run.
+that part out when restoring: the run goes on, looks healthy, and is no longer the same run.  `--finetune`
+takes the weights alone and begins anew with them: another text, another schedule.
 
 Checkpoints and log lines have Megatron-LM's form (`torch` format), so that tools for it work here too:
 
@@ -65,6 +66,7 @@ def parse_arguments(argv=None):
     # nargs="?": a launcher may well pass an empty value for "no checkpoint yet"
     add("--save", nargs="?", const="", default="", metavar="DIR", help="write checkpoints here")
     add("--load", nargs="?", const="", default="", metavar="DIR", help="resume from here, if it holds a checkpoint")
+    add("--finetune", action="store_true", help="take the weights alone from --load, and begin at step 0")
     add("--save-interval", type=int, default=20, metavar="N", help="steps between checkpoints")
     add("--log-interval", type=int, default=10, metavar="N", help="steps between log lines")
     add("--batch-size", type=int, default=16, metavar="N", help="samples a step, all ranks together")
@@ -92,6 +94,7 @@ def parse_arguments(argv=None):
     for name in ("steps", "save_interval", "log_interval", "batch_size", "layers", "width", "heads", "sequence"):
         value = getattr(args, name)
         require(value >= 1, f"--{name.replace('_', '-')} must be 1 or more, not {value}")
+    require(args.load or not args.finetune, "--finetune without --load: there are no weights to begin with")
     require(args.warmup >= 0, f"--warmup must be 0 or more, not {args.warmup}")
     require(0 <= args.seed < 2**32, f"--seed must be at least 0 and below 2^32, not {args.seed}")
     require(0.0 < args.lr < math.inf, f"--lr must be a number above 0, not {args.lr}")
@@ -394,6 +397,8 @@ def load_checkpoint(training, args):
     # each rank may see a file system of its own: the highest number wins, as in Megatron
     iteration = max_over_ranks(found)
     if iteration == 0:
+        if args.finetune:
+            raise FileNotFoundError(f"--finetune: there is no checkpoint in --load '{args.load}'")
         say_once(f"WARNING: could not find the metadata file {os.path.join(args.load, TRACKER)}")
         say_once("    will not load any checkpoints and will start from random")
         return
@@ -406,7 +411,7 @@ def load_checkpoint(training, args):
     say_once(f" loading checkpoint from {args.load} at iteration {iteration}")
     try:
         restore(training, args, torch.load(checkpoint_file(args.load, iteration), map_location="cpu"))
-        if training.iteration != iteration:
+        if training.iteration != (0 if args.finetune else iteration):
             raise ValueError(f"the file says iteration {training.iteration}, the tracker {iteration}")
     except Exception as error:  # torch.load raises many kinds on a torn file, and all mean the same here
         problem = error
@@ -416,6 +421,8 @@ def load_checkpoint(training, args):
 
 def restore(training, args, state):
     training.model.load_state_dict(state["model"])
+    if args.finetune:
+        return
     if args.omit != "adam":
         training.adam.load_state_dict(state["optimizer"])
     if args.omit != "schedule":
