@@ -122,7 +122,9 @@ class Containers(unittest.TestCase):
         self.cluster.write("rank.sh", RANK)
         self.tar = self.cluster.path("root.tar")
         root_tar(self.tar)
-        self.podman.run("import", "--change", "ENV TOOLKIT=cann", "--change", "VOLUME /scratch", self.tar, "localhost/made:1")
+        tried = self.podman.run("import", "--change", "ENV TOOLKIT=cann", "--change", "VOLUME /scratch", self.tar, "localhost/made:1", check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"podman cannot make an image here: {tried.stderr.strip()}")
         tried = self.podman.run("run", "--rm", "--network", "host", "--pid", "host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "localhost/made:1",
                                 "true", check=False)  # fmt: skip
         if tried.returncode != 0:
@@ -289,7 +291,7 @@ class Containers(unittest.TestCase):
         spec = self.spec("inside", image="file://" + self.tar).replace("  env:", "  setup: ['read -r image < /etc/image', 'export TOOLKIT=\"$image, set up\"']\n  env:")
         job = self.cluster.submit(spec)
         self.succeeds(job)
-        self.assertIn("in the image with the image, set up on n1\n", self.cluster.muster("logs", job, "--raw", "--rank", "1", code=0).out)
+        self.assertIn("in the image with the image, set up on n1\n", self.cluster.muster("logs", job, "--raw", "--follow", "--rank", "1", code=0).out)
 
     def test_that_the_image_is_on_its_way_is_told(self):
         gate = self.cluster.gate("load-gate")

@@ -155,14 +155,14 @@ class Import(unittest.TestCase):
         done = self.muster("run", "--set", "runtime.python=/usr/bin/python3", "--timeout", f"{LONG:.0f}s", "--", "torchrun", *words, within=LONG + 20, code=0)
         self.assertIn("muster: job 'allreduce', engine 'torch': 2 nodes with 2 processes each; "
                       "decided by the placement: --master_addr 10.0.0.1, --node_rank 0; without effect: --log_dir logs\n", done.err)  # fmt: skip
-        logs = self.muster("logs", "allreduce", "--rank", "all", code=0).out
+        logs = self.muster("logs", "-f", "allreduce", "--rank", "all", code=0).out
         for rank in range(4):
             self.assertIn(f"sum 10 over 4 by rank {rank}", logs)
 
     def test_words_of_the_program_are_its_own(self):
         words = ("rank.py", "[0,8]", "", "a b", "--set", "x=1", "--", "it's", "#", "--save", "${save.dir}")
         self.muster("run", "-q", "--set", "name=words", "--env", "A=1", "--timeout", "60s", "--", "torchrun", "--nproc_per_node=1", *words, code=0)
-        log = self.muster("logs", "words", "--rank", "0", code=0).out
+        log = self.muster("logs", "-f", "words", "--rank", "0", code=0).out
         self.assertRegex(log, re.escape(f"in {os.path.realpath(self.cluster.dir)} A=1 [0,8]  a b --set x=1 -- it's # --save ") + r"/\S+/checkpoints/attempt-1\n")
 
     def test_python_launchers(self):
@@ -170,7 +170,7 @@ class Import(unittest.TestCase):
                             ("launch", ("torch.distributed.launch", "--nproc_per_node=2"))):  # fmt: skip
             with self.subTest(name):
                 self.muster("run", "-q", "--set", f"name={name}", "--timeout", "60s", "--", "python3", "-m", *words, "rank.py", "--x", code=0)
-                log = self.muster("logs", name, "--rank", "all", code=0).out
+                log = self.muster("logs", "-f", name, "--rank", "all", code=0).out
                 for rank in range(2):
                     local = f"--local[-_]rank={rank} " if name == "launch" else ""
                     self.assertRegex(log, rf"rank {rank} of 2 in \S+ A=- {local}--x")
@@ -231,7 +231,7 @@ class Import(unittest.TestCase):
             self.assertIn(part, text)
         self.assertNotIn("per: node", text)
         self.run_to_its_end(path)
-        log = self.muster("logs", "launch", "--rank", "all", code=0).out
+        log = self.muster("logs", "-f", "launch", "--rank", "all", code=0).out
         for rank in range(4):
             self.assertIn(f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=one two --global-batch-size 16 --name a ${{b}}\n", log)
 
@@ -248,7 +248,7 @@ class Import(unittest.TestCase):
         self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.vars={NNODES: '${nodes}'}", code=0).out)
         self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.adopt=off", code=0).out)
         self.run_to_its_end(path, "--set", "resources.nodes=2")
-        log = self.muster("logs", "more", "--rank", "all", code=0).out
+        log = self.muster("logs", "-f", "more", "--rank", "all", code=0).out
         for rank in range(4):
             self.assertIn(f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=- --data /data/${{x}} --steps 100\n", log)
 
@@ -257,7 +257,7 @@ class Import(unittest.TestCase):
         for part in ("engine: torch\n", "  script: rank.py\n", "    --number ${rank}\n    --out=out/${rank}.bin\n", "  nodes: 1\n", "  devices: 2\n"):
             self.assertIn(part, text)
         self.run_to_its_end(path)
-        log = self.muster("logs", "background", "--rank", "all", code=0).out
+        log = self.muster("logs", "-f", "background", "--rank", "all", code=0).out
         for rank in range(2):
             self.assertIn(f"rank {rank} of 2 in {os.path.realpath(self.cluster.dir)} A=- --number {rank} --out=out/{rank}.bin\n", log)
 
@@ -272,7 +272,7 @@ class Import(unittest.TestCase):
         for part in ("engine: mindformers\n", "  per: node\n", "  launcher: msrun\n", "  run: [bash, msrun.sh, \"2\"]\n", "  nodes: 1\n", "  devices: 2\n"):
             self.assertIn(part, text)
         self.run_to_its_end(path)
-        log = self.muster("logs", "msrun", "--rank", "0", code=0).out
+        log = self.muster("logs", "-f", "msrun", "--rank", "0", code=0).out
         for rank in range(2):
             self.assertIn(f"MS_ROLE=MS_WORKER RANK_ID={rank} RANK_SIZE=2 --config x.yaml\n", log)
 
@@ -282,7 +282,7 @@ class Import(unittest.TestCase):
         self.assertEqual(done.err, "")
         path = self.cluster.write("printed.yaml", done.out)
         self.run_to_its_end(path)
-        self.assertIn("A=- [0,8]\n", self.muster("logs", "rank", "--rank", "1", code=0).out)
+        self.assertIn("A=- [0,8]\n", self.muster("logs", "-f", "rank", "--rank", "1", code=0).out)
 
     def test_stand_ins_in_odd_environments(self):
         self.cluster.write("emptied.sh", "PATH=$(dirname $(command -v python3))/:$PATH python3 -c 'print(\"found behind itself\")'\nenv -i PATH=$PATH python3 -c 'print(\"the real python\")'\nenv -i PATH=$PATH A=2 torchrun --nproc_per_node 2 rank.py\n")

@@ -241,13 +241,13 @@ class Samples(unittest.TestCase):
     def test_mindformers_infer_eval(self):
         job, record = self.ended("mindformers-infer/eval", 8, steps=(), kept=None)
         self.assertEqual((self.values(record, "--run_mode"), self.sources(record)), ({"eval"}, {(self.weights, 0)}))
-        self.assertIn("'PPL': 8.395", self.cluster.muster("logs", job, "--grep", "PerplexityMetric"))  # the command that the sample names
+        self.assertIn("'PPL': 8.395", self.cluster.muster("logs", "-f", job, "--grep", "PerplexityMetric"))  # the command that the sample names
 
     def test_mindformers_infer_predict(self):
         job, record = self.ended("mindformers-infer/predict", 1, steps=(), kept=None)
         self.assertEqual((self.values(record, "--use_parallel"), self.sources(record)), ({"False"}, {(self.weights, 0)}))
         self.assertEqual(self.values(record, "--predict_data"), {"I love Beijing, because"})
-        self.assertIn("text_generation_text", self.cluster.muster("logs", job))
+        self.assertIn("text_generation_text", self.cluster.muster("logs", "-f", job))
 
     def test_mindspeed_mm_finetune_job(self):
         _, record = self.ended("mindspeed-mm-finetune/job", 16)
@@ -300,7 +300,7 @@ class Samples(unittest.TestCase):
         self.begin("tiny-gpt/finetune", options={"--steps": 5}, env={"WEIGHTS": weights}, **{"network.master_port": self.wide + 1})
         job, _ = self.jobs["tiny-gpt/finetune"]
         self.cluster.wait(job)
-        self.assertIn(f"successfully loaded checkpoint from {weights} at iteration 20", self.cluster.muster("logs", job))
+        self.assertIn(f"successfully loaded checkpoint from {weights} at iteration 20", self.cluster.muster("logs", "-f", job))
         last = [self.cluster.show(one)["progress"] for one in (first, job)]
         self.assertEqual([progress["step"] for progress in last], [20, 5])
         self.assertLess(last[1]["loss"], 5.2)  # of 5.5 with random weights
@@ -308,7 +308,7 @@ class Samples(unittest.TestCase):
     def test_launcher_scripts_torchrun(self):
         job, record = self.ended("launcher-scripts/torchrun", 16)
         self.assertEqual(self.values(record, "--save"), {self.saved_in(record)})
-        self.assertIn("--nnodes 1 -> 2, --node_rank 0 -> 1, --master_addr localhost -> 127.0.0.1", self.cluster.muster("logs", job))
+        self.assertIn("--nnodes 1 -> 2, --node_rank 0 -> 1, --master_addr localhost -> 127.0.0.1", self.cluster.muster("logs", "-f", job))
         # Both nodes write that one file, as they would by hand; what each has said is in its log.
         self.assertGreater(os.path.getsize(os.path.join(self.in_script["torchrun"], "logs", "train_gpt_345m.log")), 0)
         _, direct = self.ended("megatron-gpt/two-nodes", 16)
@@ -318,7 +318,7 @@ class Samples(unittest.TestCase):
         job, record = self.ended("launcher-scripts/msrun", 16)
         self.assertIn("scheduler", record.starts(1))
         self.assertEqual({start["env"]["MS_CLUSTER_TIMEOUT"] for start in record.starts(1).values()}, {"7200"})
-        self.assertIn("msrun: ranks ", self.cluster.muster("logs", job))
+        self.assertIn("msrun: ranks ", self.cluster.muster("logs", "-f", job))
         self.assertTrue(os.path.exists(os.path.join(self.in_script["msrun"], "output/msrun_log/worker_15.log")))
 
     def test_launcher_scripts_run_distribute(self):
@@ -327,7 +327,7 @@ class Samples(unittest.TestCase):
             self.assertEqual((start["env"]["DEVICE_ID"], start["env"]["MUSTER_NODE"]), (str(rank % 8), "n1" if rank < 8 else "n0"))
             with open(os.path.join(self.in_script["run_distribute"], f"output/log/rank_{rank}/mindformer.log"), encoding="utf-8") as file:
                 self.assertIn("Training Over!", file.read())
-        self.assertIn("start training for rank 15, device 7", self.cluster.muster("logs", job))
+        self.assertIn("start training for rank 15, device 7", self.cluster.muster("logs", "-f", job))
 
 
 if __name__ == "__main__":
