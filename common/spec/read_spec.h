@@ -35,6 +35,8 @@ class SpecReader {
   void problem(const Node& at, std::string key, std::string message);
   // Of one element of a list, which is left out: the numbers of the others then are those that complete() sees.
   void item_problem(const Node& at, std::string key, std::string message);
+  // One text, or a list of them: each goes to `add`.
+  void one_or_list(const Node& node, const KeyRow& row, const std::string& item_must, const std::function<void(const Node&)>& add);
   void section(const Node& node, const std::string& prefix);
   void unknown(const Node& key, const Node& value, const std::string& section_key);
   // Reads the values of misspelt keys as those of the keys that were meant: what is wrong inside is said in the same go.

@@ -143,12 +143,15 @@ void SpecReader::setup(const Node& node, const KeyRow& row) {
 
 // Whole texts, for a shell to read: nothing is split here.
 void SpecReader::setup_run(const Node& node, const KeyRow& row) {
-  const std::string key(row.key);
-  const auto add = [&](const Node& at) {
+  one_or_list(node, row, "must be one text", [this](const Node& at) {
     v1::RuntimeSpec& runtime = *spec_.mutable_runtime();
     for (const char* name : {"runtime.setup", "runtime.setup.run"}) places_[fmt::format("{}[{}]", name, runtime.setup_size())] = {at.line, at.column};
     runtime.add_setup(at.text);
-  };
+  });
+}
+
+void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::string& item_must, const std::function<void(const Node&)>& add) {
+  const std::string key(row.key);
   if (node.kind == Node::Kind::Null) return;
   if (node.kind == Node::Kind::Scalar) return add(node);
   if (node.kind != Node::Kind::List) return problem(node, key, fmt::format("must not be a map ({})", row.accepted));
@@ -158,7 +161,7 @@ void SpecReader::setup_run(const Node& node, const KeyRow& row) {
     if (item.kind == Node::Kind::Scalar)
       add(item);
     else
-      item_problem(item, fmt::format("{}[{}]", key, i), "must be one text");
+      item_problem(item, fmt::format("{}[{}]", key, i), item_must);
   }
 }
 
