@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +28,21 @@ Result<InstanceId> new_instance() {
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return InstanceId(text);
+}
+
+// An agent that was killed while it started a process left a copy of its descriptor with that, which closes it as it executes its program: an instant, but on a
+// busy machine long enough for the next agent to come. So one that holds the lock has this long to let go of it. False: errno says why.
+constexpr int kLockWaitMs = 1000;
+
+bool take_lock(int lock, const std::filesystem::path& path) {
+  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) return false;
+  const io::UniqueFd news(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (news && ::inotify_add_watch(news.get(), path.c_str(), IN_CLOSE) >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    pollfd closed{.fd = news.get(), .events = POLLIN, .revents = 0};
+    (void)::poll(&closed, 1, kLockWaitMs);
+  }
+  return ::flock(lock, LOCK_EX | LOCK_NB) == 0;
 }
 
 std::string encode(const Identity& identity) {
@@ -58,7 +75,7 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   rundir::AgentLayout layout(absolute);
   io::UniqueFd lock(::open(layout.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return fail_errno(fmt::format("opening '{}'", layout.lock().string()), errno);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!take_lock(lock.get(), layout.lock())) {
     if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", layout.lock().string()), errno);
     return fail(ErrorCode::Conflict,
                 fmt::format("a second agent on this state directory: '{}' is held by a running agent; stop that one, or give each agent its own --state-dir",

@@ -1,7 +1,12 @@
 #include "agent/host/state_dir.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+
+#include <chrono>
+#include <future>
 
 #include "tests/unit/agent_host/support.h"
 
@@ -37,6 +42,20 @@ TEST(StateDir, SecondAgentIsRefusedWithASentence) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::Conflict);
   EXPECT_NE(second.error().message.find("a second agent on this state directory"), std::string::npos);
+}
+
+// A killed agent's child held it until it executed its program; the next agent was refused, and nobody started another.
+TEST(StateDir, ALockThatIsLetGoOfAtOnceIsWaitedFor) {
+  const TempDir dir;
+  ASSERT_TRUE(StateDir::open(dir.path()));
+  io::UniqueFd held(::open((dir.path() / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(held);
+  ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
+  auto next = std::async(std::launch::async, [&] { return StateDir::open(dir.path()); });
+  EXPECT_EQ(next.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  held.reset();
+  const auto state = next.get();
+  EXPECT_TRUE(state) << state.error().message;
 }
 
 TEST(StateDir, DamagedIdentityIsNotReplacedSilently) {
