@@ -14,11 +14,15 @@
 #include "common/engine/modelarts.h"
 #include "common/engine/text.h"
 #include "common/engine/training_end.h"
+#include "common/spec/complete_code.h"
 #include "common/spec/complete_container.h"
 #include "common/spec/complete_patch.h"
 #include "common/spec/complete_schedule.h"
+#include "common/spec/complete_stage.h"
+#include "common/spec/complete_start.h"
 #include "common/spec/complete_table.h"
 #include "common/spec/key_table.h"
+#include "common/spec/names.h"
 #include "common/spec/parse.h"
 #include "common/spec/strings.h"
 #include "common/spec/values.h"
@@ -36,20 +40,12 @@ bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <=
 bool alnum(char c) { return lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 bool any_of(std::string_view text, std::string_view chars) { return text.find_first_of(chars) != std::string_view::npos; }
 
-bool job_name(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && lower_or_digit(text.front()) && lower_or_digit(text.back()) &&
-         std::ranges::all_of(text, [](char c) { return lower_or_digit(c) || c == '.' || c == '_' || c == '-'; });
-}
 bool node_name(std::string_view text) {
   return !text.empty() && text.size() <= 63 && alnum(text.front()) &&
          std::ranges::all_of(text, [](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 bool label_name(std::string_view text) {
   return !text.empty() && text.size() <= 63 && std::ranges::all_of(text, [](char c) { return alnum(c) || c == '.' || c == '_' || c == '-' || c == '/'; });
-}
-bool variable_name(std::string_view text) {
-  const auto first = [](char c) { return (alnum(c) && !(c >= '0' && c <= '9')) || c == '_'; };
-  return !text.empty() && text.size() <= 256 && first(text.front()) && std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
 }
 // Less than the kernel takes: NCCL and HCCL read lists and signs out of the rest.
 bool interface_name(std::string_view text) { return text.size() <= kInterfaceNameMax && node_name(text); }
@@ -68,13 +64,18 @@ class Completer {
     if (!problems_.empty()) return std::move(problems_);
     identity();
     code();
+    check_code_patches(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
     runtime();
     launch();
     resources();
+    const SayProblem say = [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); };
+    complete_stage(spec_, say);
     checkpoint_and_resume();
+    complete_start(spec_, say);
+    check_inputs(spec_, say);
     observe_and_success();
     recovery();
-    complete_schedule(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
+    complete_schedule(spec_, say);
     for (const std::string& key : lines_with_controls(spec_)) problem(key, "has control characters in it");
     if (too_many_) return std::move(problems_);
     for (engine::KeyedProblem& found : engine::check_launch(spec_)) problem(std::move(found.key), std::move(found.message));
@@ -92,10 +93,7 @@ class Completer {
   static std::string accepted(std::string_view key) { return std::string(find_key(key)->accepted); }
 
   void identity() {
-    if (spec_.name().empty())
-      problem("name", fmt::format("is missing ({})", accepted("name")));
-    else if (!job_name(spec_.name()))
-      problem("name", fmt::format("'{}' cannot be a job's name: it starts and ends with a letter or digit ({})", shown(spec_.name()), accepted("name")));
+    if (std::string wrong = job_name_problem(spec_.name()); !wrong.empty()) problem("name", std::move(wrong));
     if (spec_.description().size() > 1024)
       problem("description", fmt::format("has {} bytes ({})", spec_.description().size(), accepted("description")));
     else if (!printable(spec_.description()))
@@ -145,7 +143,7 @@ class Completer {
     if (env.size() > kEnvCountMax) problem(key, fmt::format("has {} variables, at most {}", env.size(), kEnvCountMax));
     for (const auto& [name, value] : env) {
       const std::string one = fmt::format("{}.{}", key, shown(name));
-      if (!variable_name(name))
+      if (!is_variable_name(name))
         problem(one, "is not a variable's name (letters, digits and _, not a digit first)");
       else if (name.size() + 1 + value.size() > engine::kStringBytesMax)
         problem(one, fmt::format("has {} bytes with its name, at most {}", name.size() + 1 + value.size(), engine::kStringBytesMax));
@@ -226,11 +224,11 @@ class Completer {
       launch.set_lockstep(engine_ != nullptr && engine_->lockstep && launch.per() == v1::LAUNCH_PER_RANK && trains() && engine::saves_apart(spec_));
   }
 
-  [[nodiscard]] bool trains() const { return spec_.launch().mode() != v1::LAUNCH_MODE_EVAL && spec_.launch().mode() != v1::LAUNCH_MODE_PREDICT; }
+  [[nodiscard]] bool trains() const { return engine::asks_for_training(spec_); }
 
   // What only MindFormers has.
   void engines_own(v1::LaunchSpec& launch) {
-    if (launch.mode() < v1::LAUNCH_MODE_UNSPECIFIED || launch.mode() > v1::LAUNCH_MODE_PREDICT)
+    if (launch.mode() < v1::LAUNCH_MODE_UNSPECIFIED || launch.mode() > v1::LAUNCH_MODE_STRATEGY)
       problem("launch.mode", fmt::format("{} is not accepted ({})", static_cast<int>(launch.mode()), accepted("launch.mode")));
     if (launch.launcher() < v1::LAUNCHER_UNSPECIFIED || launch.launcher() > v1::LAUNCHER_MSRUN)
       problem("launch.launcher", fmt::format("{} is not accepted ({})", static_cast<int>(launch.launcher()), accepted("launch.launcher")));
@@ -307,7 +305,7 @@ class Completer {
     if (!resume.has_enabled()) {
       resume.set_enabled(trains());
       if (!trains() && (!resume.args().empty() || !resume.env().empty() || !resume.drop().empty() || !resume.patch().empty() || !resume.vars().empty()))
-        problem("resume", "is for modes that train: eval and predict write nothing to go on from; leave it out");
+        problem("resume", "is for modes that train: eval, predict and strategy write nothing to go on from; leave it out");
     }
     words("resume.args", resume.args());
     check_patches(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
@@ -337,6 +335,8 @@ class Completer {
     if (success.means_case() == v1::SuccessSpec::kRegex) pattern("success.regex", success.regex(), 0);
     if (success.means_case() == v1::SuccessSpec::kFile && success.file().empty())
       problem("success.file", fmt::format("is empty ({})", accepted("success.file")));
+    if (success.means_case() == v1::SuccessSpec::kRankFile && success.rank_file().empty())
+      problem("success.rank_file", "is empty (a path, below ${out} unless absolute)");
   }
 
   void complete_success(v1::SuccessSpec& success) {
@@ -344,6 +344,7 @@ class Completer {
     // A node's script prints what it likes: its ranks' lines may go into files of their own.
     const bool lines = engine_ != nullptr && engine_->last_step && spec_.launch().per() != v1::LAUNCH_PER_NODE && engine::trains_surely(spec_);
     if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && lines && untold.empty()) success.set_last_step(true);
+    if (const std::string file = engine::rank_file(spec_); success.means_case() == v1::SuccessSpec::MEANS_NOT_SET && !file.empty()) success.set_rank_file(file);
     if (success.means_case() == v1::SuccessSpec::MEANS_NOT_SET || success.means_case() == v1::SuccessSpec::kExit0) success.set_exit0(true);
     if (success.means_case() != v1::SuccessSpec::kLastStep) return;
     success.set_last_step(true);

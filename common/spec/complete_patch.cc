@@ -11,6 +11,7 @@
 #include "common/patch/patch.h"
 #include "common/patch/path.h"
 #include "common/patch/shell_vars.h"
+#include "common/spec/names.h"
 #include "common/spec/values.h"
 
 namespace muster::spec {
@@ -18,16 +19,6 @@ namespace {
 
 constexpr int kFilesMax = 64, kChangesMax = 1000, kDropMax = 1000;
 constexpr std::size_t kVariablesMax = 1000, kFileNameMax = 4096, kNamesLooked = 1000;
-
-// A part that is "..": the file would be another one than its name says, and outside of the code.
-bool climbs(std::string_view path) {
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    if (path.substr(at, end - at) == "..") return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 bool assignable(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };

@@ -66,7 +66,8 @@ class TableReader {
   static std::string server_problem(const ranktable::RankTable& table, std::size_t s, std::size_t devices) {
     const ranktable::Server& server = table.servers[s];
     if (server.devices.size() != devices)
-      return fmt::format("{} devices, but the first server has {}; a job has as many on every node", server.devices.size(), devices);
+      return fmt::format("{} device{}, but the first server has {}; a job has as many on every node", server.devices.size(),
+                         server.devices.size() == 1 ? "" : "s", devices);
     std::set<std::uint32_t> seen;
     for (const ranktable::Device& device : server.devices) {
       if (!seen.insert(device.device_id).second) return fmt::format("device {} is there twice; a job has one rank a device", device.device_id);

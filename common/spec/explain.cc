@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/engine/engine.h"
 #include "common/engine/text.h"
 #include "common/spec/key_table.h"
@@ -28,6 +30,13 @@ std::vector<std::string_view> known_keys() {
 }
 
 Result<std::string> explain(std::string_view key) {
+  // Below a stage's name stand its own two keys, and those of the top level.
+  if (constexpr std::string_view kOfStage = "stages."; key.starts_with(kOfStage) && find_key(key) == nullptr) {
+    const std::string_view below = key.substr(std::min(key.find('.', kOfStage.size()), key.size()));
+    if (const KeyRow* own = find_key(fmt::format("stages.NAME{}", below)); own != nullptr || below.size() < 2)
+      return explain(own != nullptr ? own->key : "stages");
+    return explain(below.substr(1));
+  }
   if (key.empty()) return fmt::format("the keys of a job spec; `muster explain KEY` says more\n{}", list_below(""));
   const KeyRow* row = find_key(key);
   if (row == nullptr) {
@@ -49,7 +58,7 @@ Result<std::string> explain(std::string_view key) {
     for (const engine::Engine& engine : engine::engine_table()) text += fmt::format("  {:<18} {}\n", engine.name, engine.summary);
   if (row->key == "launch.args" || row->key == "runtime.env")
     text += fmt::format("  templates: ${{{}}}; $${{ is a literal ${{\n", fmt::join(engine::known_templates(), "} ${"));
-  return text + list_below(row->key);
+  return text + list_below(row->key == "stages" ? "stages.NAME" : row->key);
 }
 
 }  // namespace muster::spec

@@ -20,7 +20,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"code.from", Special, ".", "a directory", "", "directory of the code, relative to the spec's; used in place, so every node must have it"},
     {"code.at", Special, "auto", "auto | an absolute directory", "", "directory of the code on every node, used in place"},
     {"code.exclude", Later, "[]", "", "", "files that a snapshot leaves out"},
-    {"code.patches", Later, "[]", "", "", "patches put on the snapshot"},
+    {"code.patches", Special, "[]", "a file | list of files, each a unified diff relative to the spec's directory, or builtin:NAME; at most 64", "", "patches put on a copy of the code that each node makes; its ranks get the copy"},
     {"code.parts", Later, "[]", "", "", "further trees beside it"},
 
     {"runtime", Section, "", "", "", "what the ranks run in"},
@@ -42,7 +42,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"launch.run", Special, "null", "text, split like a shell's words | list of words", "", "the whole command; else launch.script and launch.args"},
     {"launch.script", Text, "auto", "a path, below the code directory unless absolute", "", "the program; *.py is run as `python -u SCRIPT`; auto: mindformers run_mindformer.py, else none: launch.run says what to run"},
     {"launch.config", Special, "null", "a path, below the code directory unless absolute | null", "", "mindformers: its configuration, for --config"},
-    {"launch.mode", Choice, "train", "train | finetune | eval | predict", "strategy", "mindformers: what it is asked for, for --run_mode"},
+    {"launch.mode", Choice, "train", "train | finetune | eval | predict | strategy", "", "mindformers: what it is asked for, for --run_mode; strategy: compile, save each rank's strategy file, end"},
     {"launch.launcher", Choice, "auto", "auto | ranktable | msrun", "env", "mindformers: how ranks find each other; auto: by a rank table; msrun: MindSpore's scheduler"},
     {"launch.adopt", Choice, "auto", "auto | off", "", "with per: node: muster answers a torchrun or msrun that the script calls; off: the script's own does"},
     {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in"},
@@ -65,12 +65,12 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one of the node's address"},
     {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range"},
 
-    {"inputs", Later, "{}", "", "", "data brought to the nodes before the start"},
+    {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used where they lie: ${inputs.NAME} is the absolute path, the same on every node"},
 
     {"start", Section, "", "", "", "weights or a run to start from"},
-    {"start.from", Later, "none", "", "", "where they are"},
-    {"start.as", Later, "weights", "", "", "what to take over"},
-    {"start.step", Later, "latest", "", "", "which step"},
+    {"start.from", Special, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR or job:J/DIR", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory"},
+    {"start.as", Special, "weights", "weights | resume | resume-or-scratch", "", "weights: the training begins at step 0 with them; resume: it goes on behind that step; resume-or-scratch: so, and from the beginning where there is no whole checkpoint"},
+    {"start.step", Special, "latest", "latest | a number", "", "which checkpoint; latest: the newest whole one. Of a directory the number has to be there, unless as weights"},
     {"start.reshard", Later, "auto", "", "", "fit it to another number of ranks"},
 
     {"checkpoint", Section, "", "", "", "where checkpoints go"},
@@ -93,8 +93,11 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"outputs.include", Later, "[]", "", "", "which files"},
 
     {"observe", Section, "", "", "", "how progress is seen"},
-    {"observe.profile", Later, "false", "", "", "record a profile"},
-    {"observe.dump", Later, "null", "", "", "dump tensors"},
+    {"observe.profile", Special, "false", "false | true | {start: , stop: , ranks: }", "", "record a profile by the engine's own means: mindformers, megatron, mindspeed-mm"},
+    {"observe.profile.start", Special, "null", "1..4294967295 | null", "", "first step; null: what the engine or its configuration has"},
+    {"observe.profile.stop", Special, "null", "1..4294967295 | null", "", "last step"},
+    {"observe.profile.ranks", Special, "null", "list of ranks | null", "", "of these ranks alone; null: what the engine or its configuration has"},
+    {"observe.dump", Special, "null", "a file, relative to the spec's directory | null", "", "mindformers: a configuration of MindSpore's dump of tensors (JSON), for MINDSPORE_DUMP_CONFIG"},
     {"observe.plog", Special, "auto", "auto | true | false", "", "a directory of each rank's own for CANN's process log (ASCEND_PROCESS_LOG_PATH), which is searched for why a rank failed; auto: with mindformers, megatron, mindspeed-mm and torch on Ascend devices"},
     {"observe.progress", Special, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: Megatron's, else `step N/M loss X`"},
     {"observe.progress.step", Special, "null", "a regular expression (RE2) with one group, the step", "", "which lines tell a step"},
@@ -123,7 +126,10 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"schedule.after", Special, "[]", "a job | list of jobs, at most 64; each a name, an id or @last", "", "jobs that must have succeeded before this one is placed"},
 
     {"notify", Later, "[]", "", "", "whom to tell"},
-    {"stages", Later, "{}", "", "", "a chain of jobs in one spec"},
+    {"stages", Special, "{}", "NAME: {after: , creates: , any key but name and stages}, at most 32; NAME is a-z 0-9 _ -", "", "a chain of jobs in one spec: each stage is a job CHAIN.STAGE, and inherits the keys of the top level"},
+    {"stages.NAME", Section, "", "", "", "a stage: its own keys over those of the top level, and"},
+    {"stages.NAME.after", Special, "the stage before it", "a stage | list of stages | []", "", "which stages must have succeeded before it; []: none, it starts at once"},
+    {"stages.NAME.creates", Special, "null", "a path, below ${out} unless absolute | null", "", "what it makes: its success, unless it has one of its own; where that is still there and nothing that it is made from has changed, a later run does not run it again"},
     // clang-format on
 });
 

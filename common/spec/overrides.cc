@@ -1,14 +1,24 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "common/engine/text.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
 
 namespace muster::spec {
 namespace {
 
-// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name, dots and all.
+constexpr std::string_view kOfStage = "stages.";
+
+// "a.b.c" -> a, b, c; but what stands behind a map of free names (labels, runtime.env) is one name, dots and all. Below a stage there are the same keys.
 std::vector<std::string> path_of(std::string_view key) {
   std::vector<std::string> path;
+  if (const std::size_t dot = key.find('.', kOfStage.size()); key.starts_with(kOfStage) && dot != std::string_view::npos) {
+    path = path_of(key.substr(dot + 1));
+    path.insert(path.begin(), {"stages", std::string(key.substr(kOfStage.size(), dot - kOfStage.size()))});
+    return path;
+  }
   std::size_t at = 0;
   while (true) {
     const std::size_t dot = key.find('.', at);
@@ -32,6 +42,18 @@ void put(Node& root, const std::vector<std::string>& path, Node value) {
   *node = std::move(value);
 }
 
+// A stage that is not there would come into being, with all that it inherits.
+std::string stage_missing(const Node& root, const std::vector<std::string>& path) {
+  if (path.size() < 2 || path[0] != "stages") return {};
+  const Node* stages = root.kind == Node::Kind::Map ? root.get("stages") : nullptr;
+  std::vector<std::string_view> names;
+  if (stages != nullptr && stages->kind == Node::Kind::Map)
+    for (const Node& key : stages->keys) names.push_back(key.text);
+  if (std::ranges::find(names, path[1]) != names.end()) return {};
+  const std::string_view near = engine::nearest(path[1], names);
+  return fmt::format("there is no stage '{}'{}", shown(path[1]), near.empty() ? "" : fmt::format("; did you mean '{}'?", shown(near)));
+}
+
 }  // namespace
 
 void apply_overrides(Node& root, const ParseOptions& options, std::vector<Problem>& problems) {
@@ -41,6 +63,10 @@ void apply_overrides(Node& root, const ParseOptions& options, std::vector<Proble
     for (const std::string& name : path) named = named && !name.empty();
     if (!named || path.size() > kDepthMax) {
       problems.push_back({.key = "--set", .message = fmt::format("'{}' is not the name of a key (KEY.KEY=VALUE)", shown(key))});
+      continue;
+    }
+    if (std::string missing = stage_missing(root, path); !missing.empty()) {
+      problems.push_back({.key = fmt::format("--set {}", shown(key)), .message = std::move(missing)});
       continue;
     }
     Tree value = read_tree(text, false);

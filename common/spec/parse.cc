@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "common/spec/read_spec.h"
+#include "common/spec/stages.h"
 #include "common/spec/values.h"
 
 namespace muster::spec {
@@ -27,6 +28,10 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options) {
   result.problems = std::move(tree.problems);
   if (tree.root.kind == Node::Kind::Null && !result.problems.empty()) return finished(std::move(result));  // nothing behind a syntax error is worth a guess
   apply_overrides(tree.root, options, result.problems);
+  if (has_stages(tree.root)) {
+    read_stages(std::move(tree.root), options, result);
+    return finished(std::move(result));
+  }
 
   SpecReader reader(options, result.spec);
   reader.read(tree.root);
@@ -50,7 +55,7 @@ std::string format(std::span<const Problem> problems, std::string_view file) {
   return text;
 }
 
-std::string spec_hash(const v1::JobSpec& spec) {
+std::string spec_bytes(const v1::JobSpec& spec) {
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
@@ -58,8 +63,12 @@ std::string spec_hash(const v1::JobSpec& spec) {
     coded.SetSerializationDeterministic(true);  // maps in key order
     spec.SerializeToCodedStream(&coded);
   }
+  return bytes;
+}
+
+std::string spec_hash(const v1::JobSpec& spec) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const char c : spec_bytes(spec)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return fmt::format("{:016x}", hash);
 }
 

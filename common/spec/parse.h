@@ -32,13 +32,22 @@ struct ParseOptions {
   std::function<Result<std::string>(const std::string& path, std::size_t most)> read_file;
 };
 struct Parsed {
-  v1::JobSpec spec;               // sound only when problems is empty
+  v1::JobSpec spec;  // sound only when problems is empty; of a chain nothing but its name
+  // Of a chain: its stages (spec.stage), each behind those that it names, else as they stand in the text.
+  std::vector<v1::JobSpec> stages;
   std::vector<Problem> problems;  // by position
 };
 Parsed parse_yaml(std::string_view text, const ParseOptions& options);
 
+// The options' --set and --env over a spec that is complete: a list or a text is replaced, a map gets entries, and launch.patch further changes. Relative paths
+// are below `base_dir`.
+std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options);
+
 // The controller's own check of a spec that came over the API: fills every default in, reports every problem.
 std::vector<Problem> complete(v1::JobSpec& spec);
+
+// The same bytes for the same spec, whatever the order of its maps.
+std::string spec_bytes(const v1::JobSpec& spec);
 
 // Content hash of a complete spec (deterministic serialisation, CRC-independent of map order): 16 hex digits.
 std::string spec_hash(const v1::JobSpec& spec);

@@ -20,10 +20,11 @@ void set_duration(google::protobuf::Duration& to, Duration value) {
 
 // The default of a word that only one engine has stays unset: complete() gives it to that engine.
 v1::LaunchMode launch_mode(const std::string& text) {
-  return text == "finetune"  ? v1::LAUNCH_MODE_FINETUNE
-         : text == "eval"    ? v1::LAUNCH_MODE_EVAL
-         : text == "predict" ? v1::LAUNCH_MODE_PREDICT
-                             : v1::LAUNCH_MODE_UNSPECIFIED;
+  return text == "finetune"   ? v1::LAUNCH_MODE_FINETUNE
+         : text == "eval"     ? v1::LAUNCH_MODE_EVAL
+         : text == "predict"  ? v1::LAUNCH_MODE_PREDICT
+         : text == "strategy" ? v1::LAUNCH_MODE_STRATEGY
+                              : v1::LAUNCH_MODE_UNSPECIFIED;
 }
 v1::Launcher launcher(const std::string& text) {
   return text == "ranktable" ? v1::LAUNCHER_RANKTABLE : text == "msrun" ? v1::LAUNCHER_MSRUN : v1::LAUNCHER_UNSPECIFIED;
@@ -134,6 +135,8 @@ bool SpecReader::spoiled(const std::string& key) const {
   if (std::ranges::any_of(problems_, [&](const Problem& earlier) { return earlier.key.starts_with(key + "["); })) return true;
   // What is missing in launch may be what was misspelt there.
   if (key == "launch.run" && spoiled_.contains("launch.script")) return true;
+  // Whether anything would read it depends on what it is for.
+  if (key == "start.from" && spoiled_.contains("start.as")) return true;
   for (std::string part = key;;) {
     if (spoiled_.contains(part) || std::ranges::any_of(meant_, [&](const Meant& meant) { return meant.row->key == part; })) return true;
     const std::size_t cut = part.find_last_of(".[");
@@ -225,11 +228,13 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
   std::vector<std::string_view> here, everywhere;
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
   if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near), !only_nearest(name, here).empty());
-  const auto leaf_count = [](std::string_view word) { return std::ranges::count(key_table(), word, [](const KeyRow& known) { return leaf(known.key); }); };
-  const auto first_with = [](std::string_view word) { return std::ranges::find(key_table(), word, [](const KeyRow& known) { return leaf(known.key); })->key; };
+  // A key of a stage alone is told where the stage is read.
+  const auto leaf_of = [](const KeyRow& known) { return known.key.starts_with("stages.") ? std::string_view{} : leaf(known.key); };
+  const auto leaf_count = [&](std::string_view word) { return std::ranges::count(key_table(), word, leaf_of); };
+  const auto first_with = [&](std::string_view word) { return std::ranges::find(key_table(), word, leaf_of)->key; };
   if (const auto count = leaf_count(name); count > 0) return say(first_with(name), count == 1);
   for (const KeyRow& known : key_table())
-    if (std::ranges::find(everywhere, leaf(known.key)) == everywhere.end()) everywhere.push_back(leaf(known.key));
+    if (!leaf_of(known).empty() && std::ranges::find(everywhere, leaf(known.key)) == everywhere.end()) everywhere.push_back(leaf(known.key));
   if (const std::string_view near = engine::nearest(name, everywhere); !near.empty())
     return say(first_with(near), leaf_count(near) == 1 && !only_nearest(name, everywhere).empty());
   problem(key, shown(full), fmt::format("unknown key ({})", fmt::join(here, ", ")));
@@ -237,7 +242,7 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
 
 void SpecReader::row(const Node& node, const KeyRow& row) {
   switch (row.kind) {
-    case KeyKind::Section: return section(node, std::string(row.key));
+    case KeyKind::Section: return row.key == "start" ? start(node) : section(node, std::string(row.key));
     case KeyKind::Later: return later(node, row);
     case KeyKind::Choice: return choice(node, row);
     case KeyKind::TextMap: return text_map(node, row);

@@ -49,10 +49,25 @@ class SpecReader {
   const std::string* text(const Node& node, const KeyRow& row);
   void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
 
+  // read_code.cc
+  void code_patches(const Node& node, const KeyRow& row);
   // read_table.cc
   void rank_table(const Node& node, const KeyRow& row);
+  // read_observe.cc
+  void profile(const Node& node, const KeyRow& row);
+  void profile_step(const Node& node, const KeyRow& row);
+  void profile_ranks(const Node& node, const KeyRow& row);
+  void dump(const Node& node, const KeyRow& row);
   // read_schedule.cc
   void schedule_after(const Node& node, const KeyRow& row);
+  // read_start.cc
+  void start(const Node& node);
+  void start_from(const Node& node, const KeyRow& row);
+  void start_as(const Node& node, const KeyRow& row);
+  void start_step(const Node& node, const KeyRow& row);
+  void inputs(const Node& node, const KeyRow& row);
+  void input(const std::string& name, const Node& node, const std::string& key);
+  void no_stages(const Node& node, const KeyRow& row);
   // read_special.cc
   std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
   void code_from(const Node& node, const KeyRow& row);

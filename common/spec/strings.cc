@@ -69,7 +69,42 @@ struct Walk {
   }
 };
 
+struct Texts {
+  std::vector<std::pair<std::string, std::string>> found;
+
+  void message(const Message& message, const std::string& prefix) {
+    const auto& reflection = *message.GetReflection();
+    std::vector<const FieldDescriptor*> fields;
+    reflection.ListFields(message, &fields);
+    std::string scratch;
+    for (const FieldDescriptor* field : fields) {
+      const std::string key = prefix.empty() ? std::string(field->name()) : fmt::format("{}.{}", prefix, field->name());
+      const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+      for (int i = 0; i < count; ++i) {
+        if (field->is_map()) {
+          const Message& entry = reflection.GetRepeatedMessage(message, field, i);
+          const auto text = [&](const FieldDescriptor* part) { return entry.GetReflection()->GetString(entry, part); };
+          found.emplace_back(fmt::format("{}.{}", key, shown(text(field->message_type()->map_key()))), text(field->message_type()->map_value()));
+        } else if (field->type() == FieldDescriptor::TYPE_STRING) {
+          if (field->is_repeated())
+            found.emplace_back(fmt::format("{}[{}]", key, i), reflection.GetRepeatedStringReference(message, field, i, &scratch));
+          else
+            found.emplace_back(key, reflection.GetStringReference(message, field, &scratch));
+        } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+          this->message(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i) : reflection.GetMessage(message, field), key);
+        }
+      }
+    }
+  }
+};
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> texts_of(const v1::JobSpec& spec) {
+  Texts texts;
+  texts.message(spec, "");
+  return std::move(texts.found);
+}
 
 std::vector<std::string> strings_with_nul(const v1::JobSpec& spec) {
   Walk walk{.wrong = has_nul};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/v1/spec.pb.h"
@@ -14,5 +15,8 @@ std::vector<std::string> strings_with_nul(const v1::JobSpec& spec);
 // Dotted keys of the texts of one line (paths, names) that hold a control character. Arguments, variables, commands, expressions and values of a patch may have
 // tabs and line ends, and are not among them.
 std::vector<std::string> lines_with_controls(const v1::JobSpec& spec);
+
+// All texts in which templates may be, by their dotted keys: those of values, not the names of a map.
+std::vector<std::pair<std::string, std::string>> texts_of(const v1::JobSpec& spec);
 
 }  // namespace muster::spec

@@ -108,7 +108,7 @@ TEST(SpecErrors, TenMistakesGetTenMessagesWithPlaces) {
       "  devices: [4, 4]\n"             // 7
       "runtime: {env: {1BAD: x}}\n"     // 8
       "recovery: {orphan_grace: 30}\n"  // 9
-      "stages: {a: {}}\n");             // 10
+      "notify: [me]\n");                // 10
 }
 
 // A section that is misspelt was passed over whole: its mistakes came to light one `muster run` later.

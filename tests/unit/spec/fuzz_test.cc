@@ -34,23 +34,75 @@ const std::vector<std::string>& seeds() {
   return all;
 }
 
-void look(const std::string& text) {
-  const Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
-  for (const Problem& problem : parsed.problems) EXPECT_FALSE(problem.message.empty());
-  EXPECT_LE(parsed.problems.size(), 100u);
-  if (!parsed.problems.empty()) return;
-  engine::LaunchRequest request{.spec = &parsed.spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
+// What the controller finds out of a chain's stages, and of what they take from each other.
+void resolve(v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
+  for (const v1::JobSpec& stage : stages) {
+    v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
+    dir.set_stage(stage.stage().name());
+    dir.set_out("/o/" + stage.stage().name());
+  }
+  for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path("/o/" + input.name());
+}
+
+void look_at_plan(const v1::JobSpec& spec, const std::string& text) {
+  engine::LaunchRequest request{.spec = &spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
+  if (spec.has_start()) request.start_dir = "/o/start";
   request.nodes = {{.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
   const auto plan = engine::plan_launch(request);
   EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
 }
 
+void look(const std::string& text) {
+  Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
+  for (const Problem& problem : parsed.problems) EXPECT_FALSE(problem.message.empty());
+  EXPECT_LE(parsed.problems.size(), 100u);
+  if (!parsed.problems.empty()) return;
+  if (parsed.stages.empty()) look_at_plan(parsed.spec, text);
+  const std::vector<v1::JobSpec> stages = parsed.stages;
+  for (v1::JobSpec& stage : parsed.stages) {
+    resolve(stage, stages);
+    look_at_plan(stage, text);
+  }
+}
+
 TEST(Fuzz, MutatedSpecsAreAnswered) {
   ASSERT_GT(seeds().size(), 40u);
-  const std::string pieces[] = {"{", "}", "[", "]",       ": ", "- ",   "\n", "  ", "&a ",   "*a", "<<: ", "!!int ", "\"", "'", "|",
-                                ">", "?", "#", "${rank}", "${", "null", "~",  "\t", "---\n", "\r", "\xff", "%",      "@",  "0", "-1"};
+  const std::string pieces[] = {"{",
+                                "}",
+                                "[",
+                                "]",
+                                ": ",
+                                "- ",
+                                "\n",
+                                "  ",
+                                "&a ",
+                                "*a",
+                                "<<: ",
+                                "!!int ",
+                                "\"",
+                                "'",
+                                "|",
+                                ">",
+                                "?",
+                                "#",
+                                "${rank}",
+                                "${",
+                                "null",
+                                "~",
+                                "stages: {a: {}}\n",
+                                "after: a",
+                                "stage:a",
+                                "creates: x\n",
+                                "\t",
+                                "---\n",
+                                "\r",
+                                "\xff",
+                                "%",
+                                "@",
+                                "0",
+                                "-1"};
   std::mt19937 random(20260101);
-  for (int round = 0; round < 1'500; ++round) {
+  for (int round = 0; round < 2'000; ++round) {
     std::string text = seeds()[random() % seeds().size()];
     for (std::uint32_t i = 1 + random() % 4; i > 0; --i) {
       const std::size_t at = text.empty() ? 0 : random() % text.size();
@@ -68,6 +120,18 @@ TEST(Fuzz, MutatedSpecsAreAnswered) {
     }
     look(text);
   }
+}
+
+std::string many_keys(int count, const std::string& name, const std::string& end) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += name + std::to_string(i) + end;
+  return text;
+}
+std::string many_stages(const std::string& top, const std::string& each) {
+  std::string text = "name: c\nengine: torch\nlaunch: {script: a.py}\n" + (top.starts_with("launch") ? "" : top) + "stages:\n";
+  if (top.starts_with("launch")) text = "name: c\nengine: torch\n" + top.substr(0, 8) + "{script: a.py, " + top.substr(9) + "stages:\n";
+  for (int i = 0; i < 32; ++i) text += "  s" + std::to_string(i) + ": " + each + "\n";
+  return text;
 }
 
 // A mebibyte of what parsers choke on. The bound is far above what it takes, and far below what quadratic work would.
@@ -106,6 +170,13 @@ TEST(Fuzz, HostileSpecsAreBounded) {
       {"arguments", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("a ").substr(100) + "'}"},
       {"templates", "name: x\nengine: torch\nlaunch: {script: a.py, args: '" + many("${out} ").substr(100) + "'}"},
       {"too long", many("x") + "yy"},
+      {"stages of arguments", many_stages("launch: {args: '" + many("a ").substr(500'000) + "'}\n", "{}")},
+      {"stages of variables",
+       many_stages("runtime: {env: {" + many_keys(1500, "k", ": v, ") + "}}\n", "{runtime: {env: {" + many_keys(1500, "k", ": w, ") + "}}}")},
+      {"stages of unknown keys", many_stages("", "{" + many_keys(2500, "k", ": v, ") + "}")},
+      {"stages of keys that are open", many_stages("", "{launch: {args: {" + many_keys(2500, "k", ": v, ") + "}}}")},
+      {"too many stages", "stages: {" + many_keys(40'000, "s", ": {}, ") + "}"},
+      {"stages of stages", "stages: {a: " + many("{stages: {a: ").substr(0, 900)},
   };
   for (const auto& [what, text] : cases) {
     const auto start = std::chrono::steady_clock::now();

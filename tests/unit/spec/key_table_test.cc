@@ -205,7 +205,7 @@ int read_examples(const std::string& page) {
 TEST(Docs, ExamplesOfJobSpecAreSound) { EXPECT_GE(read_examples("job-spec.md"), 8); }
 
 TEST(Docs, ExamplesOfTheEnginesAreSound) {
-  for (const char* page : {"engines/mindformers.md", "engines/megatron.md", "engines/mindspeed-mm.md", "engines/torch.md"})
+  for (const char* page : {"engines/mindformers.md", "engines/megatron.md", "engines/mindspeed-mm.md", "engines/torch.md", "engines/command.md"})
     EXPECT_GE(read_examples(page), 1) << page;
 }
 

@@ -66,12 +66,14 @@ TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
   EXPECT_TRUE(spec.launch().lockstep());
   EXPECT_TRUE(spec.resume().enabled());
   for (const auto& [word, mode] :
-       {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL}, std::pair{"predict", v1::LAUNCH_MODE_PREDICT}}) {
+       {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL}, std::pair{"predict", v1::LAUNCH_MODE_PREDICT},
+        std::pair{"strategy", v1::LAUNCH_MODE_STRATEGY}}) {
     spec = sound(std::string("name: x\nengine: mindformers\nlaunch: {config: a.yaml, launcher: msrun, mode: ") + word + "}");
     EXPECT_EQ(spec.launch().mode(), mode);
     EXPECT_EQ(spec.launch().launcher(), v1::LAUNCHER_MSRUN);
     EXPECT_EQ(spec.launch().lockstep(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
     EXPECT_EQ(spec.resume().enabled(), mode == v1::LAUNCH_MODE_FINETUNE) << word;
+    EXPECT_EQ(spec.success().rank_file(), mode == v1::LAUNCH_MODE_STRATEGY ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "") << word;
   }
   // The engines that there were before keep the bytes, and so the hash, of their specs.
   const v1::JobSpec torch = sound("name: x\nengine: torch\nlaunch: {script: a.py, config: null, mode: train, launcher: auto}");
@@ -85,7 +87,7 @@ TEST(Complete, RefusesNumbersThatAreNoWordOfTheEngines) {
   spec.mutable_launch()->set_mode(static_cast<v1::LaunchMode>(77));
   spec.mutable_launch()->set_launcher(static_cast<v1::Launcher>(-1));
   EXPECT_EQ(format(complete(spec), "x"),
-            "launch.mode: 77 is not accepted (train | finetune | eval | predict)\nlaunch.launcher: -1 is not accepted (auto | ranktable | msrun)\n");
+            "launch.mode: 77 is not accepted (train | finetune | eval | predict | strategy)\nlaunch.launcher: -1 is not accepted (auto | ranktable | msrun)\n");
 }
 
 TEST(Parse, ReadsArgumentsInAllForms) {

@@ -1,0 +1,72 @@
+#include "common/spec/complete_code.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "common/code_patch/builtin.h"
+#include "common/code_patch/unified.h"
+#include "common/engine/text.h"
+#include "common/spec/values.h"
+
+namespace muster::spec {
+namespace {
+
+constexpr std::size_t kPatchNameMax = 4096;
+
+using Say = std::function<void(std::string key, std::string message)>;
+
+void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::string& full, bool has_content, const Say& problem) {
+  const std::string_view name = std::string_view(full).substr(code_patch::kBuiltinScheme.size());
+  if (const code_patch::Builtin* found = code_patch::find_builtin(name)) {
+    if (has_content) return problem(key, fmt::format("'{}' is one of muster's own and comes without content", full));
+    if (found->engine != spec.engine()) problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
+    return;
+  }
+  std::vector<std::string_view> names;
+  for (const code_patch::Builtin& builtin : code_patch::builtins()) names.push_back(builtin.name);
+  const std::string_view near = engine::nearest(name, names);
+  problem(key, fmt::format("'{}' is none of muster's own{} (builtin:{})", shown(full), near.empty() ? "" : fmt::format("; did you mean 'builtin:{}'?", near),
+                           fmt::join(names, ", builtin:")));
+}
+
+void check_diff(const std::string& key, const v1::CodePatch& patch, const Say& problem) {
+  if (patch.content().size() > kCodePatchBytesMax)
+    return problem(key, fmt::format("'{}' has {} bytes, at most {} KiB; put what is so big into the code itself", shown(patch.name()), patch.content().size(),
+                                    kCodePatchBytesMax >> 10U));
+  if (patch.content().empty()) return problem(key, fmt::format("'{}' is empty", shown(patch.name())));
+  if (auto files = code_patch::read_diff(patch.content()); !files) problem(key, fmt::format("'{}': {}", shown(patch.name()), files.error().message));
+}
+
+}  // namespace
+
+void check_code_patches(const v1::JobSpec& spec, const Say& problem) {
+  const auto& patches = spec.code().patches();
+  if (patches.empty()) return;
+  if (patches.size() > kCodePatchesMax) return problem("code.patches", fmt::format("has {} patches, at most {}", patches.size(), kCodePatchesMax));
+  if (spec.code().at().find_first_not_of('/') == std::string::npos)
+    problem("code.patches", "are put on a copy of the code, and there is no directory of it: name it with code.from or code.at");
+  std::size_t bytes = 0;
+  std::set<std::string_view> builtins;
+  for (int i = 0; i < patches.size(); ++i) {
+    const v1::CodePatch& patch = patches[i];
+    const std::string key = fmt::format("code.patches[{}]", i);
+    bytes += patch.content().size();
+    if (patch.name().empty() || patch.name().size() > kPatchNameMax) {
+      problem(key, "has no name (a file, or builtin:NAME)");
+    } else if (!patch.name().starts_with(code_patch::kBuiltinScheme)) {
+      check_diff(key, patch, problem);
+    } else if (!builtins.insert(patch.name()).second) {
+      problem(key, fmt::format("'{}' is there twice", shown(patch.name())));
+    } else {
+      check_builtin(spec, key, patch.name(), !patch.content().empty(), problem);
+    }
+  }
+  if (bytes > kCodePatchesBytesMax)
+    problem("code.patches", fmt::format("have {} bytes together, at most {} KiB; put what is so big into the code itself", bytes, kCodePatchesBytesMax >> 10U));
+}
+
+}  // namespace muster::spec
