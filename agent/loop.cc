@@ -13,9 +13,19 @@ using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
 constexpr Duration kEvidenceBound = milliseconds(5);           // a bad exit's fact waits no longer for what its log says
+constexpr Duration kCopyBound = std::chrono::seconds(1);       // of a script whose ranks' files are copied first, wherever they lie
 constexpr Duration kUnreadBound = std::chrono::seconds(10);    // a good one's, without a byte read, when success is looked for: it decides the job
 constexpr Duration kLastLookBound = std::chrono::seconds(15);  // a sweep's fact waits no longer for the last look at the checkpoints
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
+
+bool has_success_file(const v1::RankProcess& rank) { return !rank.success_file().empty(); }
+
+std::map<std::uint32_t, std::string> success_files(const v1::NodeLaunch& order) {
+  std::map<std::uint32_t, std::string> files;
+  for (const v1::RankProcess& rank : order.ranks())
+    if (has_success_file(rank)) files[rank.rank()] = rank.success_file();
+  return files;
+}
 
 std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }
 
@@ -148,7 +158,7 @@ void Agent::add_to_watch(const RunKey& run, const RunSeen& seen, WatchedRun& wat
   const BootTime now = options_.clock->now().boot;
   if (watched.added || watched.add_again > now) return;
   const v1::NodeLaunch& order = *host_->order(run);
-  auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks, companion_logs(order));
+  auto added = watch_->add(run, host_->directory(run), order.watching(), seen.ranks, companion_logs(order), success_files(order));
   watched.added = added.has_value();
   if (added) return;
   const bool for_good = added.error().code == ErrorCode::InvalidArgument || added.error().code == ErrorCode::Unsupported;
@@ -163,7 +173,13 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
   const v1::NodeLaunch* order = host_->order(run);
   if (order == nullptr) return;  // nothing ever ran, or the record is damaged: there are no logs that could be named
   add_to_watch(run, seen, watched);
-  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty() || order->watching().success_last_step();
+  for (; watched.added && watched.followed < seen.script_logs.size(); ++watched.followed) {
+    const ScriptLogSeen& log = seen.script_logs[watched.followed];
+    if (auto follows = watch_->follow(run, script_log(log)); !follows)
+      log::warn("following the log of rank " + std::to_string(log.rank) + " of run '" + name_of(run) + "': " + follows.error().message + "; it is left out");
+  }
+  const bool success_wanted = !order->watching().success_regex().empty() || !order->watching().success_file().empty() ||
+                              order->watching().success_last_step() || std::ranges::any_of(order->ranks(), has_success_file);
   const BootTime now = options_.clock->now().boot;
   for (const auto& [rank, exit] : seen.exits) {
     const bool failed = (exit.code != 0 || exit.signal != 0) && !exit.stop_requested;
@@ -174,7 +190,7 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
       if (wait.until() <= now && watched.added && !known) wait.look(now, watch_->bytes_read(run));
     } else if (!known && watched.add_again != BootTime::max()) {
       if (failed && watched.added) {
-        wait = ExitWait::at_most(now, kEvidenceBound);
+        wait = ExitWait::at_most(now, seen.script_logs.empty() ? kEvidenceBound : kCopyBound);
       } else if (!failed && success_wanted && !exit.stop_requested) {
         wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
       }

@@ -91,6 +91,7 @@ class Agent {
     BootTime add_again{};           // it did not: asked again then
     std::string refused;            // why, said once a cause
     std::set<std::uint32_t> ended;  // ranks whose end the watch was told
+    std::size_t followed = 0;       // of its script's logs, those that the watch was told
     bool swept_told = false;
     std::map<std::uint32_t, ExitWait> asked;         // ranks whose logs are being read to their end
     BootTime swept_waits{};                          // until then, for the last look at the checkpoints

@@ -48,8 +48,8 @@ int run_verb(int argc, char** argv) {
   app.fallthrough(false);
   app.add_option("--controller", context.controller, "unix:/path, host:port, or an endpoint file (default: the private cluster's)")->type_name("ADDRESS");
   app.add_option("--token-file", context.token_file, "the cluster's token, for host:port; an endpoint file names its own")->type_name("FILE");
-  for (const auto add : {add_run, add_import, add_plan, add_validate, add_explain, add_ps, add_show, add_why, add_logs, add_events, add_watch, add_wait,
-                         add_cancel, add_ckpt, add_ranktable, add_env, add_node, add_local, add_version}) {
+  for (const auto add : {add_run,   add_import, add_plan,   add_validate, add_explain, add_ps,        add_show, add_why,  add_logs,  add_events,
+                         add_watch, add_wait,   add_cancel, add_resume,   add_ckpt,    add_ranktable, add_env,  add_node, add_local, add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // behind the verbs, which would take it over

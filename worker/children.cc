@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "common/io/file.h"
 
@@ -19,7 +20,6 @@ namespace muster::worker {
 namespace {
 
 constexpr std::size_t kEnvironmentMost = 4U << 20U;
-constexpr std::size_t kNumberMost = 10;
 constexpr std::size_t kStatusMost = 65536;
 constexpr std::uint64_t kEnding = 0x404;  // PF_SIGNALED, PF_EXITING
 
@@ -27,12 +27,6 @@ std::optional<pid_t> number_in(const std::string& name) {
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
   return error == std::errc() && end == name.data() + name.size() && pid > 0 ? std::optional(pid) : std::nullopt;
-}
-
-bool is_own_binary(pid_t pid) {
-  struct stat own{}, its{};
-  return ::stat("/proc/self/exe", &own) == 0 && ::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &its) == 0 && own.st_dev == its.st_dev &&
-         own.st_ino == its.st_ino;
 }
 
 // Of "SigPnd:" and "ShdPnd:" in /proc/PID/status: a mask in hexadecimal, signal 1 is its lowest bit.
@@ -43,18 +37,38 @@ std::uint64_t pending(const std::string& status, std::string_view field) {
   return mask;
 }
 
-}  // namespace
-
-std::vector<pid_t> children() {
-  const auto own = std::to_string(::getpid());
-  const auto text = io::read_file("/proc/" + own + "/task/" + own + "/children", 16U << 20U);
-  std::vector<pid_t> found;
-  if (!text) return found;
+void add_children(const std::string& process, const std::string& thread, std::vector<pid_t>& found) {
+  const auto text = io::read_file("/proc/" + process + "/task/" + thread + "/children", 16U << 20U);
+  if (!text) return;
   for (const char *at = text->data(), *end = at + text->size(); at < end;) {
     pid_t pid = 0;
     const auto parsed = std::from_chars(at, end, pid);
     at = parsed.ptr + 1;
     if (pid > 0) found.push_back(pid);
+  }
+}
+
+}  // namespace
+
+bool is_own_binary(pid_t pid) {
+  struct stat own{}, its{};
+  return ::stat("/proc/self/exe", &own) == 0 && ::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &its) == 0 && own.st_dev == its.st_dev &&
+         own.st_ino == its.st_ino;
+}
+
+std::vector<pid_t> children() {
+  const auto own = std::to_string(::getpid());
+  std::vector<pid_t> found;
+  add_children(own, own, found);
+  return found;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  const std::string process = std::to_string(pid);
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/" + process + "/task", error), last; !error && at != last; at.increment(error)) {
+    add_children(process, at->path().filename().string(), found);
   }
   return found;
 }
@@ -103,17 +117,27 @@ bool is_dying(pid_t pid) {
   return !stat || stat->state == 'Z' || stat->state == 'X' || (stat->flags & kEnding) != 0;
 }
 
-std::string rank_of_process(pid_t pid) {
-  const auto environment = io::read_file("/proc/" + std::to_string(pid) + "/environ", kEnvironmentMost);
-  if (!environment) return {};
+std::optional<std::uint32_t> rank_number_in(std::string_view environment) {
   for (const std::string_view name : {"RANK_ID=", "RANK="}) {
-    std::size_t at = environment->starts_with(name) ? 0 : environment->find(std::string(1, '\0') + std::string(name));
-    if (at == std::string::npos) continue;
-    at += name.size() + (at == 0 && environment->starts_with(name) ? 0 : 1);
-    const std::string number = environment->substr(at, std::min(environment->find('\0', at), at + kNumberMost) - at);
-    if (!number.empty() && number.find_first_not_of("0123456789") == std::string::npos) return "rank " + number;
+    std::size_t at = environment.starts_with(name) ? 0 : environment.find(std::string(1, '\0') + std::string(name));
+    if (at == std::string_view::npos) continue;
+    at += name.size() + (at == 0 && environment.starts_with(name) ? 0 : 1);
+    const char* const end = environment.data() + std::min(environment.find('\0', at), environment.size());
+    std::uint32_t number = 0;
+    const auto parsed = std::from_chars(environment.data() + at, end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) return number;
   }
-  return {};
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> rank_number_of(pid_t pid) {
+  const auto environment = io::read_file("/proc/" + std::to_string(pid) + "/environ", kEnvironmentMost);
+  return environment ? rank_number_in(*environment) : std::nullopt;
+}
+
+std::string rank_of_process(pid_t pid) {
+  const auto number = rank_number_of(pid);
+  return number ? "rank " + std::to_string(*number) : std::string();
 }
 
 }  // namespace muster::worker

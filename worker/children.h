@@ -3,7 +3,10 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/process/identity.h"
@@ -13,6 +16,11 @@ namespace muster::worker {
 // Living and dead ones that are not reaped. The kernel may leave some out while others die: only has_children() proves that there are none.
 std::vector<pid_t> children();
 bool has_children();
+// Of another process, of all of its threads; empty: it is gone, too.
+std::vector<pid_t> children_of(pid_t pid);
+
+// A process of this very binary: the launcher shim, or what has not come to its exec yet.
+bool is_own_binary(pid_t pid);
 
 // What has come from this process and lives, in whatever group, session or depth. None from below the launcher shim (a process of this very binary): that hands
 // on what it is told.
@@ -27,5 +35,9 @@ bool is_dying(pid_t pid);
 
 // Which rank of a training a process takes itself for, by its environment: "rank 3" for RANK_ID=3 or RANK=3; empty: it does not say, or has ended.
 std::string rank_of_process(pid_t pid);
+// The number alone.
+std::optional<std::uint32_t> rank_number_of(pid_t pid);
+// The same of an environment: NAME=value, each ended by a zero byte.
+std::optional<std::uint32_t> rank_number_in(std::string_view environment);
 
 }  // namespace muster::worker

@@ -34,6 +34,7 @@
 #include "worker/leftovers.h"
 #include "worker/limits.h"
 #include "worker/process_start.h"
+#include "worker/script_ranks.h"
 
 namespace muster::worker {
 
@@ -77,6 +78,9 @@ class Supervisor {
   [[nodiscard]] bool runs_script() const;
   bool goes_on_without_script(int code, int signal);
   void name_descendants();
+  [[nodiscard]] std::optional<std::uint32_t> scripts_own_rank() const;
+  void begin_looking();
+  void look_for_ranks(Duration least_age);
   void descendant_ended(pid_t pid, int code, int signal);
   bool follows();
   void judge_script(int& code, int& signal);
@@ -128,6 +132,9 @@ class Supervisor {
   std::string descendant_failure_;             // the first bad end of one; empty: none
   bool rank_lost_ = false;                     // it was a rank's
   std::optional<BootTime> name_again_at_;
+  std::optional<ScriptRanks> script_ranks_;  // of a script
+  std::optional<BootTime> look_at_;          // for them, again
+  Duration look_apart_{};                    // the next time
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;    // it is too late then
   std::optional<BootTime> kill_at_;     // end of the stop's grace

@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/io/file.h"
@@ -15,8 +17,10 @@ namespace muster::worker {
 namespace {
 
 constexpr std::size_t kNamedMost = 4096;
-constexpr int kShellSignalBase = 128;  // a shell's status for a child that signal N ended is 128 + N
+constexpr int kKilledBase = 128;  // a shell's status for a child that signal N ended is 128 + N
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
+// Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once often, then seldom.
+constexpr Duration kLookFirst = std::chrono::milliseconds(100), kLookApartMost = std::chrono::seconds(10);
 
 std::string how(int code, int signal) { return signal != 0 ? "was ended by signal " + std::to_string(signal) : "ended with status " + std::to_string(code); }
 
@@ -28,6 +32,9 @@ bool Supervisor::runs_script() const { return launch_.scripts() && launch_.ranks
 // The script has ended. True: what it has started may go on. A bad end of the script is the end of all, unless a stop gives them time.
 bool Supervisor::goes_on_without_script(int code, int signal) {
   if (!runs_script()) return false;
+  begin_looking();
+  // A bad end ends all of them at once: what lives now is what there was.
+  look_for_ranks(code == 0 && signal == 0 ? ScriptRanks::kLivesAtLeast : Duration::zero());
   const bool in_time = phase_ == Phase::Running ? code == 0 && signal == 0 : kill_at_.has_value();
   if (!in_time) return false;
   script_end_ = {.code = code, .signal = signal};
@@ -38,6 +45,41 @@ bool Supervisor::goes_on_without_script(int code, int signal) {
   name_descendants();
   name_again_at_ = clock_.now().boot + kNameAgainAfter;
   return true;
+}
+
+// As the environment of its process has it: a script that is gone has none to look at.
+std::optional<std::uint32_t> Supervisor::scripts_own_rank() const {
+  std::string environment;
+  const auto add = [&](const auto& variables) {
+    for (const std::string& variable : variables)
+      if (variable.starts_with("RANK")) environment.insert(0, variable + '\0');
+  };
+  add(inherited_);
+  add(launch_.env());
+  add(launch_.ranks(0).env());  // the last one counts, and the first that is found
+  return rank_number_in(environment);
+}
+
+void Supervisor::begin_looking() {
+  if (!runs_script()) return;
+  if (!script_ranks_) script_ranks_.emplace(run_.logs(), scripts_own_rank());
+  look_apart_ = kLookFirst;
+  look_at_ = clock_.now().boot + look_apart_;
+}
+
+// The ranks of a launch that muster answers have logs of their own: while the script has made one, it is not looked at again and again, but at its end.
+void Supervisor::look_for_ranks(Duration least_age) {
+  look_at_.reset();
+  if (!script_ranks_ || phase_ != Phase::Running) return;
+  for (const ScriptRank& found : script_ranks_->look(clock_.now().boot - least_age)) {
+    auto& seen = *events_.add().mutable_script_rank_seen();
+    seen.set_rank(found.rank);
+    seen.set_pid(static_cast<std::uint64_t>(found.process.pid));
+    seen.set_start_time(found.process.start_time);
+    seen.set_log(found.log);
+  }
+  look_apart_ = std::min(2 * look_apart_, kLookApartMost);
+  if (!script_ranks_->full() && ::access(run_.shim_report().c_str(), F_OK) != 0) look_at_ = clock_.now().boot + look_apart_;
 }
 
 // Those whose parent the script was: a dead one's environment cannot be read any more, and one that is about to exec has the script's still.
@@ -55,7 +97,7 @@ void Supervisor::descendant_ended(pid_t pid, int code, int signal) {
   const LeftRunning left = found->second;
   left_running_.erase(found);
   if (!script_ended_ || phase_ != Phase::Running || (code == 0 && signal == 0) || !descendant_failure_.empty()) return;
-  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || code == kShellSignalBase + SIGTERM;
+  const bool asked = signal == SIGTERM || signal == SIGINT || signal == SIGHUP || code == kKilledBase + SIGTERM;
   if (left.rank.empty() && (asked || (left.dying && signal == SIGKILL))) return;
   descendant_failure_ = (left.rank.empty() ? "process " + std::to_string(pid) : left.rank) + ", which the script had left running, " + how(code, signal);
   descendant_end_ = {.code = code, .signal = signal};

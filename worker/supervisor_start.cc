@@ -178,6 +178,7 @@ void Supervisor::start_all() {
   for (int i = 0; i < launch_.companions_size(); ++i) wanted.push_back({.kind = ProcessKind::Companion, .index = static_cast<std::uint32_t>(i)});
   for (int i = 0; i < launch_.ranks_size(); ++i) wanted.push_back({.kind = ProcessKind::Rank, .index = static_cast<std::uint32_t>(i)});
   start(wanted);
+  begin_looking();
   inherited_ = {};
 }
 

@@ -58,6 +58,19 @@ struct CompanionExitSeen {
   std::string evidence;
 };
 
+// A file into which a node's script sends the output of a rank of the training (launch.per: node).
+struct ScriptLogSeen {
+  std::string name;                       // of the log beside the ranks' that it becomes: "rank-5"; "rank-5-2" of the next file of that rank
+  std::uint32_t rank = 0;                 // of the training
+  std::uint64_t pid = 0, start_time = 0;  // that was seen writing it
+  std::string path;                       // anything that a process can have for its stdout: hostile
+  struct User {
+    std::uint32_t uid = 0, gid = 0;
+    std::vector<std::uint32_t> groups;
+  };
+  std::optional<User> user;  // whose rights it is opened with; none: the agent's own
+};
+
 // One run directory, as read (common/rundir) and checked against the process table.
 struct RunSeen {
   bool launch_sound = false;  // the launch record is there and readable
@@ -76,8 +89,9 @@ struct RunSeen {
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
   std::vector<CompanionExitSeen> companion_exits;
-  bool setting_up = false;  // runtime.setup is under way
-  bool swept = false;       // the worker's last word, or the agent's own mark after a sweep
+  std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
+  bool setting_up = false;                 // runtime.setup is under way
+  bool swept = false;                      // the worker's last word, or the agent's own mark after a sweep
   std::string swept_reason;
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
+#include "agent/host/with_rights.h"
 #include "agent/watch/evidence.h"
 #include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
@@ -19,6 +22,22 @@ std::vector<std::string> companion_logs(const v1::NodeLaunch& order) {
   }
   if (order.has_setup()) names.emplace_back(rundir::kSetupLog);
   return names;
+}
+
+ScriptLog script_log(const ScriptLogSeen& seen) {
+  ScriptLog log{
+      .name = seen.name, .rank = seen.rank, .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time}, .path = seen.path, .rights = {}};
+  if (!seen.user) return log;
+  const UserEntry user{.name = {}, .home = {}, .uid = seen.user->uid, .gid = seen.user->gid, .groups = seen.user->groups};
+  log.rights = [user] {
+    struct Rights {
+      explicit Rights(UserEntry whose) : user(std::move(whose)) {}
+      UserEntry user;
+      WithRightsOf as{&user};
+    };
+    return std::make_shared<Rights>(user);
+  };
+  return log;
 }
 
 std::string evidence_of_log(const std::filesystem::path& log) {

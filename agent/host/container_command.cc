@@ -185,6 +185,7 @@ std::string container_name(const std::string& cluster, const std::string& node, 
 }
 
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path) {
+  if (order.has_code() && is_below(path, order.code().path())) return true;  // in a directory of the job's, which is mounted
   struct stat info{};
   const bool covered = std::ranges::any_of(order.container().mounts(), [&](const v1::ContainerMount& mount) {
     return !mount.target().empty() && mount.source() != mount.target() && is_below(path, mount.target());

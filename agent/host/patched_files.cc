@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/host/config_checks.h"
 #include "agent/host/nearest_file.h"
 #include "common/io/unique_fd.h"
 #include "common/patch/patch.h"
@@ -72,6 +73,7 @@ Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, 
     const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
     const bool may_come = setup && (error == ENOENT || error == ENOTDIR);
     if (error != 0 && !may_come) return failed(file, error);
+    if (auto refusal = error == 0 ? config_refusal(file) : std::nullopt) return fail(ErrorCode::InvalidArgument, *std::move(refusal));
     return std::optional<v1::LaunchFile>();
   }
   auto read = read_source(file);

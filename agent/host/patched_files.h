@@ -1,6 +1,6 @@
 // The copies of configurations and scripts that an order has changed (NodeLaunch.patched): read from where they are, changed, handed back to be written as any
-// other file of the order. One without a path is only looked for; its one item says which key of the spec names it. Blocking; any thread; with the rights that
-// the caller has taken.
+// other file of the order. One without a path is only looked for; its first item says which key of the spec names it, further ones what it must not say
+// (config_checks.h). Blocking; any thread; with the rights that the caller has taken.
 #pragma once
 
 #include <optional>

@@ -11,8 +11,9 @@ namespace {
 using rundir::v1::Event;
 using rundir::v1::Mark;
 
-constexpr std::uint32_t kRanksMost = 4096;  // of one node, where only names of files tell
-constexpr std::size_t kCompanionsMost = 16;
+constexpr std::uint32_t kRanksMost = 4096;   // of one node, where only names of files tell
+constexpr std::size_t kScriptLogsMost = 64;  // of one run; the controller takes a few more beside its ranks'
+constexpr std::size_t kCompanionsMost = 16 + kScriptLogsMost;
 
 // The launch record less the order that it was made from. Both are sorted by name, and so is this.
 v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
@@ -81,7 +82,13 @@ Result<void> RunView::read_launch() {
   launch_->clear_order();
   launch_->clear_companions();
   if (launch_->has_container()) launch_->mutable_container()->clear_argv();
-  order_.clear_ranks();
+  google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;  // of each what is looked for at its end
+  for (const v1::RankProcess& rank : order_.ranks()) {
+    if (rank.success_file().empty()) continue;
+    ranks.Add()->set_rank(rank.rank());
+    ranks.Mutable(ranks.size() - 1)->set_success_file(rank.success_file());
+  }
+  order_.mutable_ranks()->Swap(&ranks);
   order_.clear_env();
   order_.clear_files();
   for (v1::CompanionProcess& companion : *order_.mutable_companions()) {
@@ -193,6 +200,7 @@ void RunView::fold(const Event& event) {
       seen_.swept_reason = ended_because(stop_why_);
       seen_.swept_at = at;
       break;
+    case Event::kScriptRankSeen: fold(event.script_rank_seen()); break;
     case Event::WHAT_NOT_SET: break;  // of a newer worker
   }
 }
@@ -213,6 +221,24 @@ void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event
   }
   if (known != companion_evidence_.end()) exit.evidence = known->second;
   seen_.companion_exits.push_back(std::move(exit));
+}
+
+// A file is one log, however many processes write it. In a container a path may name another file than here.
+void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
+  const std::string& path = rank.log();
+  std::vector<ScriptLogSeen>& logs = seen_.script_logs;
+  if (!path.starts_with('/') || path.find('\0') != std::string::npos || logs.size() >= kScriptLogsMost || (launch_ && launch_->has_container())) return;
+  if (std::ranges::find(logs, path, &ScriptLogSeen::path) != logs.end()) return;
+  const auto before = std::ranges::count(logs, rank.rank(), &ScriptLogSeen::rank);
+  const std::string name = "rank-" + std::to_string(rank.rank());
+  ScriptLogSeen& log = logs.emplace_back();
+  log = {.name = before == 0 ? name : name + "-" + std::to_string(before + 1),
+         .rank = rank.rank(),
+         .pid = rank.pid(),
+         .start_time = rank.start_time(),
+         .path = path,
+         .user = std::nullopt};
+  if (launch_ && launch_->set_user()) log.user = {.uid = launch_->uid(), .gid = launch_->gid(), .groups = {launch_->groups().begin(), launch_->groups().end()}};
 }
 
 std::vector<std::string> RunView::companions_without_evidence() const {

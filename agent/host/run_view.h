@@ -54,6 +54,7 @@ class RunView {
   void fold(const rundir::v1::Event& event);
   void fold(const rundir::v1::Mark& mark);
   void fold(const rundir::v1::CompanionExited& exited, const rundir::v1::Event& event);
+  void fold(const rundir::v1::ScriptRankSeen& rank);
   void judge_worker();
   void trace_ranks();
 

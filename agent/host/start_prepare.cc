@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/host/code_copy.h"
 #include "agent/host/container_prepare.h"
 #include "agent/host/core_shares.h"
 #include "agent/host/launch_files.h"
@@ -22,7 +23,9 @@ std::optional<Refusal> check(const StartRequest& request, UserEntry& user, bool&
   if (auto refusal = check_devices(order, request.node)) return refusal;
   if (auto refusal = check_user(order, user, set_user)) return refusal;
   if (auto refusal = check_room(order, request.node)) return refusal;
-  if (auto refusal = check_files(order)) return refusal;
+  if (!order.has_code()) {  // a copy of the code is still to be made
+    if (auto refusal = check_files(order)) return refusal;
+  }
   return check_ports(order);
 }
 
@@ -59,6 +62,10 @@ StartPrepared prepare_start(StartRequest request) {
   const UserEntry* owner = context.set_user ? &context.user : nullptr;
   now_preparing(fmt::format("making the directories of {} ('{}')", whose, order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
   if (auto dirs = make_output_dirs(order, owner); !dirs) return refused(dirs.error());
+  if (order.has_code()) {
+    if (auto copy = make_code_copy(order, context.path, owner); !copy) return refused(copy.error());
+    if (auto refusal = check_files(order)) return std::unexpected(*std::move(refusal));
+  }
   now_preparing(fmt::format("writing the files of {}", whose));
   if (auto files = write_launch_files(order, request.layout, owner); !files) return refused(files.error());
   if (owner == nullptr) {  // another user could not reach them

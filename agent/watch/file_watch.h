@@ -1,11 +1,12 @@
 // The one real Watch: see watch.h. Here are its parts and who may touch them; watch.cc has what any thread calls, watch_thread.cc what the thread does with
-// logs, watch_looks.cc what it has other threads look at.
+// logs, watch_scripts.cc with those that are copies, watch_looks.cc what it has other threads look at.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,9 +21,31 @@
 #include "agent/watch/plog_reader.h"
 #include "agent/watch/progress.h"
 #include "agent/watch/rank_reader.h"
+#include "agent/watch/script_log_copy.h"
 #include "agent/watch/watch.h"
 
 namespace muster::agent {
+
+// One kind of look of one run: at most one is under way.
+struct Look {
+  bool out = false;
+  BootTime since{};          // when it was asked for
+  bool told = false;         // that it hangs
+  std::uint64_t device = 0;  // 0: not known yet
+};
+
+// Of a log that is a copy: where it is copied from. The watch's thread, but for the copying itself.
+struct ScriptSource {
+  std::uint32_t rank = 0;  // of the training
+  std::shared_ptr<ScriptLogCopy> copy;
+  Inotify::Owner own = 0;
+  Look look;
+  bool due = true;       // a look that begins from now on
+  bool end_due = false;  // somebody waits for that one
+  bool end_out = false;  // the one that is out is it
+  bool over = false;     // the copy is all there will be
+  BootTime over_by{};    // it is then at the latest; none: before the sweep
+};
 
 // A rank's log, or that of a process beside the ranks.
 struct WatchedRank {
@@ -34,7 +57,8 @@ struct WatchedRank {
 
   // The watch's thread:
   RankReader reader;
-  std::unique_ptr<PlogReader> plog;  // none: it has no process log of its own, or its end was answered
+  std::unique_ptr<ScriptSource> source;  // of a companion; none: its process writes the log itself
+  std::unique_ptr<PlogReader> plog;      // none: it has no process log of its own, or its end was answered
   bool dirty = true;
   bool end_asked = false;
   bool troubled = false;
@@ -44,14 +68,6 @@ struct WatchedRank {
   bool failed = false;
   bool ended = false;
   bool complete = false;
-};
-
-// One kind of look of one run: at most one is under way.
-struct Look {
-  bool out = false;
-  BootTime since{};          // when it was asked for
-  bool told = false;         // that it hangs
-  std::uint64_t device = 0;  // 0: not known yet
 };
 
 struct WatchedRun {
@@ -64,6 +80,7 @@ struct WatchedRun {
   Inotify::Owner owner = 0;  // +1: its save directory's
   bool logs_watched = false;
   bool first_step_told = false;
+  std::optional<std::int64_t> speaker;  // whose steps are the script's: a rank of the training, or -1 for the script's own log
 
   // Looks, the watch's thread:
   Look saves;
@@ -72,12 +89,13 @@ struct WatchedRun {
   BootTime scan_at{};       // not before
   BootTime scan_sure_at{};  // at the latest
   enum class LastLook : std::uint8_t { No, Due, Out, Told } last_look = LastLook::No;
-  BootTime last_look_until{};  // while it is Due or Out
+  BootTime last_look_until{};                          // while it is Due or Out
+  std::map<std::uint32_t, std::string> success_files;  // by rank, over the run's; never changes
   Look success;
   using Ends = std::vector<std::pair<RankNo, RankEnd>>;
   Ends success_due, success_out;  // answers that wait for the next look, for the one that is out
 
-  // Under Watch's mutex (the maps themselves never change):
+  // Under Watch's mutex (the first map never changes, the second only grows):
   std::map<std::uint32_t, std::unique_ptr<WatchedRank>> ranks;
   std::map<std::string, std::unique_ptr<WatchedRank>> companions;
   std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
@@ -85,7 +103,11 @@ struct WatchedRun {
   bool swept = false;
   bool removed = false;
 
-  std::vector<WatchedRank*> logs;  // all of both maps, the companions' first; never changes
+  std::vector<WatchedRank*> logs;  // the watch's thread: all of both maps, the companions' first
+  // Where the rank's success file is looked for. Empty: nowhere.
+  [[nodiscard]] const std::string& success_file(std::uint32_t rank) const;
+  // The first of them, which tells which file system they are on.
+  [[nodiscard]] const std::string& any_success_file() const;
   // Null: the run has no such log.
   [[nodiscard]] WatchedRank* log(const LogName& name) const;
 };
@@ -104,7 +126,8 @@ class FileWatch final : public Watch {
 
   void stop() override;
   Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                   const std::vector<std::string>& companions) override;
+                   const std::vector<std::string>& companions, const std::map<std::uint32_t, std::string>& success_files = {}) override;
+  Result<void> follow(const RunKey& run, const ScriptLog& log) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
   void run_swept(const RunKey& run) override;
   std::uint64_t bytes_read(const RunKey& run) override;
@@ -136,6 +159,15 @@ class FileWatch final : public Watch {
   void give_up_plogs();
   void tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer);
 
+  void copy_script_log(const RunPtr& run, WatchedRank& rank);
+  void script_log_copied(const RunPtr& run, WatchedRank& rank, bool last, ScriptLogCopy::Round round);
+  static void source_is_over(WatchedRank& rank);
+  static void wake_script(WatchedRun& run);
+  void mind_script_logs(const RunPtr& run, BootTime now);
+  static bool script_logs_pending(const WatchedRun& run);
+  static bool speaks(WatchedRun& run, const WatchedRank& rank, bool tells);
+  static int take_script_logs(const WatchedRun& run, WatchedRank& rank, RankEnd& answer, bool failed, int told);
+
   struct SavesSeen;  // what a look brings
   [[nodiscard]] static LookThreads::Lane lane_of(const Look& look, Inotify::Owner own);
   void send(Look& look, Inotify::Owner own, LookThreads::Work work);
@@ -143,7 +175,7 @@ class FileWatch final : public Watch {
   void look_at_saves(const RunPtr& run, BootTime now);
   void saves_seen(const RunPtr& run, SavesSeen seen);
   void look_for_success(const RunPtr& run);
-  void success_seen(const RunPtr& run, bool there, std::uint64_t device);
+  void success_seen(const RunPtr& run, const std::vector<bool>& there, std::uint64_t device);
   void last_look_due(const RunPtr& run);
   void tell_last_look(const RunPtr& run);
   [[nodiscard]] BootTime looks_until();
@@ -179,7 +211,7 @@ class FileWatch final : public Watch {
   std::map<Inotify::Owner, RunPtr> owners_;
   Inotify::Owner next_owner_ = 0;
   bool room_troubled_ = false;
-  BootTime room_at_{};  // next look at the disk's room
+  BootTime room_at_{};   // next look at the disk's room
   BootTime plogs_at_{};  // next look at the bytes of process logs
   bool instance_troubled_ = false, watches_troubled_ = false, threads_troubled_ = false;
   std::set<LookThreads::Lane> hangs_told_;

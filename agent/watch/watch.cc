@@ -27,6 +27,14 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, c
   return {};
 }
 
+// Of the script's ranks' files: bytes of a run whose only rank the script is.
+std::uint64_t bytes_copied(const WatchedRun& run) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, log] : run.companions)
+    if (log->source) bytes += log->extent.end;
+  return bytes;
+}
+
 }  // namespace
 
 void FileWatch::stop() {
@@ -53,6 +61,13 @@ std::vector<FileWatch::RunPtr> FileWatch::all_runs() {
   return runs;
 }
 
+const std::string& WatchedRun::success_file(std::uint32_t rank) const {
+  const auto own = success_files.find(rank);
+  return own == success_files.end() ? patterns->success_file : own->second;
+}
+
+const std::string& WatchedRun::any_success_file() const { return success_files.empty() ? patterns->success_file : success_files.begin()->second; }
+
 WatchedRank* WatchedRun::log(const LogName& name) const {
   if (!name.companion.empty()) {
     const auto found = companions.find(name.companion);
@@ -63,12 +78,13 @@ WatchedRank* WatchedRun::log(const LogName& name) const {
 }
 
 Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                            const std::vector<std::string>& companions) {
+                            const std::vector<std::string>& companions, const std::map<std::uint32_t, std::string>& success_files) {
   const std::string doing = fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
   const rundir::RunLayout layout(run_dir);
   const auto run = std::make_shared<WatchedRun>();
   run->key = key;
   run->logs_dir = layout.logs();
+  run->success_files = success_files;
   auto patterns = Patterns::make(watching);
   if (!patterns) return fail(std::move(patterns.error()).in(doing));
   run->patterns = std::move(*patterns);
@@ -107,6 +123,8 @@ void FileWatch::rank_ended(const RunKey& key, RankNo number, bool failed) {
   inbox_->post([run, rank] {
     rank->end_asked = true;
     rank->dirty = true;
+    for (const WatchedRank* log : run->logs)
+      if (log->source) log->source->due = log->source->end_due = !log->source->over;
   });
 }
 
@@ -118,7 +136,12 @@ void FileWatch::run_swept(const RunKey& key) {
       const std::scoped_lock lock(mutex_);
       run->swept = true;
     }
-    for (WatchedRank* log : run->logs) log->dirty = true;
+    for (WatchedRank* log : run->logs) {
+      log->dirty = true;
+      if (!log->source) continue;
+      log->source->due = !log->source->over;
+      log->source->over_by = system_clock().now().boot + options_.last_look;
+    }
     last_look_due(run);
   });
 }
@@ -129,7 +152,7 @@ std::uint64_t FileWatch::bytes_read(const RunKey& key) {
   std::uint64_t bytes = 0;
   if (found == runs_.end()) return bytes;
   for (const auto& [number, rank] : found->second->ranks) bytes += rank->extent.end;
-  return bytes;
+  return bytes + bytes_copied(*found->second);
 }
 
 void FileWatch::remove(const RunKey& key) {
@@ -148,7 +171,8 @@ void FileWatch::remove(const RunKey& key) {
 bool FileWatch::logs_complete(const RunKey& key) {
   const std::scoped_lock lock(mutex_);
   const auto found = runs_.find(key);
-  return found != runs_.end() && std::ranges::all_of(found->second->logs, [](const WatchedRank* log) { return log->complete; });
+  const auto complete = [](const auto& log) { return log.second->complete; };
+  return found != runs_.end() && std::ranges::all_of(found->second->ranks, complete) && std::ranges::all_of(found->second->companions, complete);
 }
 
 Readings FileWatch::readings(std::uint64_t since) {
@@ -161,7 +185,7 @@ Readings FileWatch::readings(std::uint64_t since) {
     for (const auto& [number, rank] : run->ranks) {
       v1::RankReading& to = *reading.add_ranks();
       to.set_rank(number);
-      to.set_log_bytes(rank->extent.end);
+      to.set_log_bytes(rank->extent.end + bytes_copied(*run));
     }
     run->progress.fill(reading, since);
     if (run->checkpoints) run->checkpoints->fill(reading, since);
@@ -173,11 +197,13 @@ std::vector<LogStatus> FileWatch::logs() {
   std::vector<LogStatus> failed, companions, others;
   const std::scoped_lock lock(mutex_);
   for (const auto& [key, run] : runs_) {
-    for (const WatchedRank* log : run->logs) {
-      if (log->complete) continue;
-      auto& group = log->failed ? failed : log->companion.empty() ? others : companions;
-      group.push_back({{key, RankNo(log->number), log->companion}, log->extent.end, log->extent.segment, log->ended, log->failed});
-    }
+    const auto take = [&](const WatchedRank& log) {
+      if (log.complete) return;
+      auto& group = log.failed ? failed : log.companion.empty() ? others : companions;
+      group.push_back({{key, RankNo(log.number), log.companion}, log.extent.end, log.extent.segment, log.ended, log.failed});
+    };
+    for (const auto& [name, log] : run->companions) take(*log);
+    for (const auto& [number, log] : run->ranks) take(*log);
   }
   for (auto* group : {&companions, &others}) failed.insert(failed.end(), std::make_move_iterator(group->begin()), std::make_move_iterator(group->end()));
   return failed;
@@ -199,7 +225,11 @@ Result<LogPiece> FileWatch::read(const LogName& name, std::uint64_t from, std::s
 
 void FileWatch::controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced, bool complete) {
   const RunPtr run = find(name.run);
-  WatchedRank* log = run ? run->log(name) : nullptr;
+  WatchedRank* log = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (run) log = run->log(name);
+  }
   if (log == nullptr) return;
   log->file->controller_has(offset, synced);
   const LogFile::Extent extent = log->file->extent();

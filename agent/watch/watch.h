@@ -1,7 +1,8 @@
 // Watch: what the agent sees in the files of its attempts. One thread of its own reads every rank's log once, in one pass: progress, the
-// first step, the success pattern. Logs of processes beside the ranks (the setup, MindSpore's scheduler) are read for the log link alone. Save directories and
-// success files lie where jobs put them, on file systems that may hang: they are looked at on other threads (look_threads.h), one a file system, and one that
-// hangs delays the checkpoints and success files of that file system alone. It also is the LogSource of agent/link/log_push.
+// first step, the success pattern. Logs of processes beside the ranks (the setup, MindSpore's scheduler) are read for the log link alone. Save directories,
+// success files and the logs that a node's script has its ranks write lie where jobs put them, on file systems that may hang: they are looked at on other
+// threads (look_threads.h), one a file system, and one that hangs delays the checkpoints, success files and such logs of that file system alone. It also is the
+// LogSource of agent/link/log_push.
 //
 // Owns: the agent's one inotify instance, the cursor files of the logs and the holes in them. Starts, signals and reports nothing. What inotify does
 // not tell of is looked at now and then: an agent without an instance is slower to see, by `untold_look`, and says so once.
@@ -15,12 +16,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/watch/log_source.h"
+#include "agent/watch/script_log_copy.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/engine/layout.h"
@@ -51,6 +54,7 @@ struct WatchOptions {
   std::function<std::shared_ptr<const engine::FileView>()> view;
   std::function<bool(const std::string& path)> file_there;
   std::function<std::uint64_t(const std::string& path)> device_of;  // disk_view.h
+  ScriptLogCopy::Open open_script_log;                              // open(2)
 };
 
 struct RankEnd {
@@ -86,9 +90,13 @@ class Watch : public LogSource {
   virtual void stop() = 0;
 
   // `run_dir` is the run directory (common/rundir), its logs/ folder need not be there yet; `companions`: names of the logs beside the ranks' (RunLayout::
-  // log_beside), written or not. Errors: a grammar, layout or pattern that is not known.
+  // log_beside), written or not; `success_files`: by rank, of those that have one of their own (RankProcess). Errors: a grammar, layout or pattern that is not
+  // known.
   virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir, const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
-                           const std::vector<std::string>& companions) = 0;
+                           const std::vector<std::string>& companions, const std::map<std::uint32_t, std::string>& success_files = {}) = 0;
+  // A file into which the run's script (its only rank) sends the output of a rank of the training becomes a log beside the ranks', and counts for the script:
+  // its steps, its success, and why it ended. Before run_swept; idempotent. The file may lie anywhere, and hang. Errors: its cursor cannot be read.
+  virtual Result<void> follow(const RunKey& run, const ScriptLog& log) = 0;
   // The rank's process is gone: read its log to its present end, then answer through on_rank_end. `failed` puts its log first in the queue, and its answer
   // waits for no success file. That of another rank does, however long its file system hangs: the caller has the bound.
   virtual void rank_ended(const RunKey& run, RankNo rank, bool failed) = 0;

@@ -124,23 +124,27 @@ void FileWatch::tell_last_look(const RunPtr& run) {
 void FileWatch::look_for_success(const RunPtr& run) {
   if (run->success.out) return;
   run->success_out = std::exchange(run->success_due, {});
+  std::vector<std::string> paths;  // of those that wait; of nobody, the first: it tells the file system
+  for (const auto& [rank, answer] : run->success_out) paths.push_back(run->success_file(rank.value));
+  if (paths.empty()) paths.push_back(run->any_success_file());
   send(run->success, run->owner,
-       [this, inbox = inbox_, weak = std::weak_ptr(run), path = run->patterns->success_file, there = options_.file_there,
-        device = options_.device_of]() mutable {
-         const std::uint64_t on = device ? device(path) : device_of(path);
-         const bool found = there ? there(path) : is_there(path);
-         inbox->post([this, weak = std::move(weak), found, on] {
+       [this, inbox = inbox_, weak = std::weak_ptr(run), paths = std::move(paths), there = options_.file_there, device = options_.device_of]() mutable {
+         const std::uint64_t on = device ? device(paths.front()) : device_of(paths.front());
+         std::vector<bool> found;
+         for (const std::string& path : paths) found.push_back(there ? there(path) : is_there(path));
+         inbox->post([this, weak = std::move(weak), found = std::move(found), on] {
            const RunPtr still = weak.lock();
            if (still && owners_.contains(still->owner)) success_seen(still, found, on);
          });
        });
 }
 
-void FileWatch::success_seen(const RunPtr& run, bool there, std::uint64_t device) {
+void FileWatch::success_seen(const RunPtr& run, const std::vector<bool>& there, std::uint64_t device) {
   came_back(run->success, run->owner, device);
-  for (auto& [rank, answer] : std::exchange(run->success_out, {})) {
-    answer.success_seen = there;
-    tell_rank_end(run, rank, std::move(answer));
+  WatchedRun::Ends ended = std::exchange(run->success_out, {});
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    ended[i].second.success_seen = there[i];
+    tell_rank_end(run, ended[i].first, std::move(ended[i].second));
   }
   if (!run->success_due.empty()) look_for_success(run);
 }
@@ -154,6 +158,12 @@ BootTime FileWatch::looks_until() {
     for (const Look* look : {&run->saves, &run->success}) {
       if (look->out && !look->told) until = std::min(until, look->since + options_.hang_after);
     }
+    for (const WatchedRank* log : run->logs) {
+      const ScriptSource* const source = log->source.get();
+      if (source == nullptr || source->over) continue;
+      if (source->look.out && !source->look.told) until = std::min(until, source->look.since + options_.hang_after);
+      if (source->over_by != BootTime{}) until = std::min(until, source->over_by);
+    }
     if (run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out) until = std::min(until, run->last_look_until);
   }
   return until;
@@ -163,7 +173,8 @@ void FileWatch::mind_looks(BootTime now) {
   for (const RunPtr& run : all_runs()) {
     if (!run->begun) continue;
     if (run->checkpoints) mind(*run, run->saves, run->owner + 1, now, "looking for checkpoints in", run->checkpoints->save_dir().path);
-    mind(*run, run->success, run->owner, now, "looking for success file", run->patterns->success_file);
+    mind(*run, run->success, run->owner, now, "looking for success file", run->any_success_file());
+    mind_script_logs(run, now);
     const bool waits = run->last_look == WatchedRun::LastLook::Due || run->last_look == WatchedRun::LastLook::Out;
     if (!waits || now < run->last_look_until) continue;
     say(

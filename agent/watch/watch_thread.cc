@@ -51,7 +51,7 @@ void FileWatch::begin(const RunPtr& run) {
   owners_[run->owner + 1] = run;
   watch_logs(*run);
   // Nobody waits for it yet: it tells which file system the file is on.
-  if (!run->patterns->success_file.empty()) look_for_success(run);
+  if (!run->any_success_file().empty()) look_for_success(run);
 }
 
 // Also later: another agent may have given its instance back.
@@ -89,6 +89,8 @@ void FileWatch::end(const RunPtr& run) {
   owners_.erase(run->owner);
   owners_.erase(run->owner + 1);
   for (const Inotify::Owner own : {run->owner, run->owner + 1}) hangs_told_.erase({LookThreads::LaneKind::Run, own});
+  for (const WatchedRank* log : run->logs)
+    if (log->source) hangs_told_.erase({LookThreads::LaneKind::Run, log->source->own});
 }
 
 void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
@@ -106,6 +108,7 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
     const auto rank = run.ranks.find(*number);
     if (rank != run.ranks.end()) rank->second->dirty = true;
   } else if (const auto beside = rundir::name_of_log_beside(name)) {
+    const std::scoped_lock lock(mutex_);
     const auto log = run.companions.find(*beside);
     if (log != run.companions.end()) log->second->dirty = true;
   }
@@ -116,7 +119,7 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   {
     // Before the read: what is read to its end after the sweep is final.
     const std::scoped_lock lock(mutex_);
-    swept = run->swept;
+    swept = run->swept && (!rank.source || rank.source->over);
   }
   const auto publish = [&] {
     const LogFile::Extent extent = rank.file->extent();
@@ -132,16 +135,21 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
     rank.dirty = false;  // the blind look tries again
     return false;
   }
-  const bool end_seen = round->at_end && (rank.end_asked || swept);
+  const bool script_ended = rank.source && !rank.source->end_due && run->ranks.begin()->second->end_asked;
+  const bool end_seen = round->at_end && (rank.end_asked || script_ended || swept);
   if (end_seen) rank.reader.finish_line(*round);
   std::optional<std::int64_t> first;
-  if (rank.companion.empty() && (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
+  if ((rank.companion.empty() || rank.source) && (!round->steps.empty() || round->loss_vanished || !run->first_step_told)) {
+    const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
+    const bool tells = speaks(*run, rank, !round->steps.empty());
     const WallTime at = system_clock().now().wall;
     const std::scoped_lock lock(mutex_);
-    for (const engine::StepLine& step : round->steps) run->progress.step(rank.number, step, at, ++mark_);
-    if (round->loss_vanished) run->progress.loss_vanished(rank.number);
+    if (tells) {
+      for (const engine::StepLine& step : round->steps) run->progress.step(number, step, at, ++mark_);
+      if (round->loss_vanished) run->progress.loss_vanished(number);
+    }
     if (!run->first_step_told && run->progress.any()) {
-      const auto* latest = run->progress.latest(rank.number);
+      const auto* latest = run->progress.latest(number);
       if (latest) first = round->steps.empty() ? latest->step : round->steps.front().step;
     }
   }
@@ -152,7 +160,10 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   if (auto kept = rank.reader.remember(now, end_seen); !kept) trouble(run, &rank, kept.error());
   if (!round->at_end) return true;
   rank.dirty = false;
-  if (std::exchange(rank.end_asked, false)) finish_rank(run, rank);
+  if (rank.end_asked && !script_logs_pending(*run)) {
+    rank.end_asked = false;
+    finish_rank(run, rank);
+  }
   if (swept) {
     {
       const std::scoped_lock lock(mutex_);
@@ -160,7 +171,9 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
     }
     publish();
   }
-  return false;
+  if (!rank.source) return false;
+  wake_script(*run);
+  return run->ranks.begin()->second->dirty;
 }
 
 void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
@@ -182,8 +195,9 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   } else {
     trouble(run, &rank, evidence.error());
   }
+  told = take_script_logs(*run, rank, answer, failed, told);
   if (failed) take_plog(rank, answer, told);
-  if (failed || answer.success_seen || run->patterns->success_file.empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
+  if (failed || answer.success_seen || run->success_file(rank.number).empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
   run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
   look_for_success(run);
 }
@@ -203,6 +217,8 @@ bool FileWatch::pass(BootTime now) {
         if (log->dirty && log->end_asked == waited_for) more = read_rank(run, *log, now) || more;
       }
     }
+    for (WatchedRank* log : run->logs)
+      if (log->source && log->source->due && !log->source->over && !log->source->look.out) copy_script_log(run, *log);
     if (run->checkpoints && !run->saves.out && ((run->scan_due && now >= run->scan_at) || now >= run->scan_sure_at)) look_at_saves(run, now);
   }
   return more;
@@ -219,6 +235,7 @@ void FileWatch::look_blindly() {
         ended = log->ended;
       }
       if (!ended) log->dirty = true;
+      if (log->source) log->source->due = !log->source->over;
     }
   }
 }

@@ -10,6 +10,21 @@
 namespace muster::client {
 namespace {
 
+// Of a chain how each stage stands now. False: `job` is no chain's name.
+bool print_stages(const Session& session, const std::string& job, const std::string& id) {
+  v1::GetJobRequest request;
+  request.set_job(id);
+  const auto answer = ask(session, &Jobs::GetJob, request);
+  if (!answer || answer->chain().empty() || answer->job().spec().stage().chain_name() != job) return false;
+  bool live = false;
+  for (const v1::ChainStage& stage : answer->chain()) {
+    live = live || !render::is_final(stage.phase());
+    fmt::print("{} {} {}\n", render::printable(stage.job_id()), render::printable(stage.stage()), render::phase_text(stage.phase()));
+  }
+  if (live && render::is_terminal(2)) fmt::print(stderr, "ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
+  return true;
+}
+
 // All of them; the exit code is the last error's.
 Result<int> cancel(const Context& context, const std::vector<std::string>& jobs, const std::string& reason) {
   auto session = context.connect();
@@ -24,6 +39,7 @@ Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
       worst = report(context, response.error());
       continue;
     }
+    if (print_stages(*session, job, response->job_id())) continue;
     fmt::print("{} {}\n", render::printable(response->job_id()), render::phase_text(response->phase()));
     if (!render::is_final(response->phase()) && render::is_terminal(2))
       fmt::print(stderr, "its ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
@@ -40,7 +56,9 @@ void add_cancel(CLI::App& app, Context& context, int& exit) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("cancel", "Stop a job; it does not come back");
-  command->add_option("job", options->jobs, "names, ids, unique prefixes of ids, or @last")->required()->type_name("");
+  command->add_option("job", options->jobs, "names, ids, unique prefixes of ids, or @last; a chain's name: all of its stages that have not ended")
+      ->required()
+      ->type_name("");
   command->add_option("--reason", options->reason, "kept with the job: 'muster why' shows it")->type_name("TEXT");
   command->footer(
       "Its ranks get SIGTERM, and SIGKILL after recovery.stop_grace. Returns once the wish is on the controller's disk; 'muster wait' returns when they are "

@@ -92,7 +92,7 @@ void take_command(CLI::App& command, Context& context) {
   if (context.command) command.get_option("file")->required(false);
 }
 
-Result<v1::JobSpec> load_job(const Context& context, const SpecOptions& options) {
+Result<spec::Parsed> load_job(const Context& context, const SpecOptions& options) {
   if (!context.command) return load_spec(options);
   if (!options.file.empty()) return wrong(fmt::format("the job is in '{}' already; leave one of the two out", options.file));
   auto launch = read_here(*context.command);
@@ -100,7 +100,7 @@ Result<v1::JobSpec> load_job(const Context& context, const SpecOptions& options)
   launcher::Draft draft = launcher::draft_of(*launch, launcher::Texts::Templates);
   draft.name = launcher::job_name(launch->wanted.program.front());
   auto spec = read_spec(launcher::to_yaml(draft), launch->directory, "", options);
-  if (spec) tell(context, *launch, *spec);
+  if (spec) tell(context, *launch, spec->spec);
   return spec;
 }
 

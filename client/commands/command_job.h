@@ -13,9 +13,9 @@ namespace muster::client {
 // The verb takes a command behind "--" in place of its file.
 void take_command(CLI::App& command, Context& context);
 
-// The spec of the file, or of the command behind "--"; over both go --set and --env. Errors (InvalidArgument): no launcher, one that starts nothing that is
+// What the file asks for, or of the command behind "--"; over both go --set and --env. Errors (InvalidArgument): no launcher, one that starts nothing that is
 // there, or asks for what muster does not do.
-Result<v1::JobSpec> load_job(const Context& context, const SpecOptions& options);
+Result<spec::Parsed> load_job(const Context& context, const SpecOptions& options);
 
 // The interpreter that a launcher would have used: PYTHON_EXEC, the one beside a launcher that was called by its path, that of an active virtual or conda
 // environment. Empty: none of these; ranks use their node's own.

@@ -20,6 +20,7 @@ void add_events(CLI::App& app, Context& context, int& exit);
 void add_watch(CLI::App& app, Context& context, int& exit);
 void add_wait(CLI::App& app, Context& context, int& exit);
 void add_cancel(CLI::App& app, Context& context, int& exit);
+void add_resume(CLI::App& app, Context& context, int& exit);
 void add_ckpt(CLI::App& app, Context& context, int& exit);
 void add_env(CLI::App& app, Context& context, int& exit);
 void add_node(CLI::App& app, Context& context, int& exit);

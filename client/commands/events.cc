@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <set>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
@@ -24,8 +25,9 @@ struct EventsOptions {
 // What is watched, and up to where without -f.
 struct Aim {
   v1::WatchRequest request;
-  std::string node;        // only events of this one
-  std::uint64_t last = 0;  // journal index
+  std::string node;            // only events of this one
+  std::set<std::string> jobs;  // of a chain: only events of these
+  std::uint64_t last = 0;      // journal index
 };
 
 Result<Aim> aim(const Session& session, Interrupt& interrupt, const EventsOptions& options) {
@@ -45,6 +47,10 @@ Result<Aim> aim(const Session& session, Interrupt& interrupt, const EventsOption
   as_job.set_job(options.target);
   const auto job = ask(session, &Jobs::GetJob, as_job, &interrupt);
   if (!job) return fail(job.error());
+  if (job->asked_for_chain()) {
+    for (const v1::ChainStage& stage : job->chain()) aim.jobs.insert(stage.job_id());
+    return aim;
+  }
   aim.request.set_job(job->job().id());
   aim.request.set_until_final(true);
   aim.last = job->job().last_index();
@@ -58,12 +64,15 @@ Result<int> events(const Session& session, Interrupt& interrupt, const EventsOpt
   if (!found && interrupt.fired()) return left();
   if (!found) return fail(std::move(found.error()));
   if (!options.follow && found->last <= options.from) return kOk;
+  std::size_t ended = 0;  // of the chain's jobs; of what is kept from before --from nobody is told: then it goes on until Ctrl-C
   const auto status =
       read_events(session, interrupt.calls(), found->request, options.follow ? OnLoss::Notify : OnLoss::End, [&](const v1::WatchResponse& response) {
         if (!response.has_event()) return true;
         const v1::Event& event = response.event();
         const bool beyond = !options.follow && event.index() > found->last;
-        if (!beyond && (found->node.empty() || event.node() == found->node)) print(event, found->request.job().empty());
+        const bool meant = (found->node.empty() || event.node() == found->node) && (found->jobs.empty() || found->jobs.contains(event.job_id()));
+        if (!beyond && meant) print(event, found->request.job().empty());
+        if (event.type() == "job-ended" && found->jobs.contains(event.job_id()) && ++ended == found->jobs.size()) return false;
         return options.follow || event.index() < found->last;
       });
   if (status.ok()) return kOk;

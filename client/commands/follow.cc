@@ -111,22 +111,25 @@ class Follower {
   Result<int> leave() {
     erase_block();
     if (interrupt_.timed_out()) return time_up();
-    fmt::print(stderr, "detached; job '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name());
+    fmt::print(stderr, "detached; {1} '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name(), what());
     return kOk;
   }
 
   Result<int> time_up() {
     auto found = refresh(nullptr, kLastLookTime);
-    if (found && render::is_final(job_.phase())) return report_end();
+    if (found && render::is_final(job_.phase()) && options_.chain.empty()) return report_end();
     if (!found && !may_pass(found.error())) return fail(std::move(found.error()));
     if (!found)
-      fmt::print(stderr, "muster: time is up, and how job '{}' stands is not known: {}\n", name(), render::printable(found.error().message));
+      fmt::print(stderr, "muster: time is up, and how {} '{}' stands is not known: {}\n", what(), name(), render::printable(found.error().message));
     else
-      fmt::print(stderr, "muster: time is up; job '{0}' goes on; come back with 'muster watch {0}'\n", name());
+      fmt::print(stderr, "muster: time is up; {1} '{0}' goes on; come back with 'muster watch {0}'\n", name(), what());
     return kTimedOut;
   }
 
-  [[nodiscard]] std::string name() const { return render::printable(job_.spec().name().empty() ? options_.job : job_.spec().name()); }
+  [[nodiscard]] std::string name() const {
+    return render::printable(!options_.chain.empty() ? options_.chain : job_.spec().name().empty() ? options_.job : job_.spec().name());
+  }
+  [[nodiscard]] std::string_view what() const { return options_.chain.empty() ? "job" : "chain"; }
 
   void on_watch(const v1::WatchResponse& response) {
     if (response.has_sample()) {

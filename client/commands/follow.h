@@ -19,6 +19,7 @@ struct FollowOptions {
   std::string job;     // id
   bool logs = true;    // the spokesman's log and every rank's error lines
   bool quiet = false;  // nothing but the end
+  std::string chain;   // name of the chain that the job is followed for: come back to that
 };
 
 // Until the job is final: its exit code (and a closing summary). Interrupted: 0 and a line that says how to come back; timed out: 4.

@@ -19,6 +19,7 @@ struct LocalOptions {
   std::string dir;
   std::uint32_t nodes = 0;
   std::uint32_t devices = 0;
+  std::string type;
   std::string timeout = "30s";
   std::vector<std::string> controller_args;
 };
@@ -49,14 +50,17 @@ std::string up_text(const std::vector<v1::Node>& nodes) {
 struct Asked {
   bool nodes = false;
   bool devices = false;
+  bool type = false;
 };
 
 Result<int> up(Context& context, const LocalOptions& options, const Asked& asked) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(timeout.error());
-  LocalUp wanted{.dir = dir_of(options), .nodes = std::nullopt, .devices = std::nullopt, .controller_args = options.controller_args};
+  LocalUp wanted{
+      .dir = dir_of(options), .nodes = std::nullopt, .devices = std::nullopt, .device_type = std::nullopt, .controller_args = options.controller_args};
   if (asked.nodes) wanted.nodes = options.nodes;
   if (asked.devices) wanted.devices = options.devices;
+  if (asked.type) wanted.device_type = options.type;
   const auto done = local_up(context, wanted, *timeout);
   if (!done) return fail(done.error());
   const auto& nodes = done->nodes;
@@ -68,6 +72,8 @@ Result<int> up(Context& context, const LocalOptions& options, const Asked& asked
     const auto devices = static_cast<std::uint32_t>(node.inventory().devices_size());
     if (asked.devices && devices != options.devices)
       other.push_back(fmt::format("'{}' has {}, not {}", node.name(), counted(devices, "device"), options.devices));
+    if (asked.type && devices > 0 && node.inventory().devices(0).type() != options.type)
+      other.push_back(fmt::format("the devices of '{}' are of type {}, not {}", node.name(), node.inventory().devices(0).type(), options.type));
   }
   if (!other.empty())
     fmt::print(stderr, "not what was asked for: {}; what runs is left as it is; to change it: 'muster local down' first, then 'muster local up' again\n",
@@ -122,16 +128,21 @@ void add_local(CLI::App& app, Context& context, int& exit) {
   CLI::App* start = verb("up", "Start it, or what of it is gone", *options);
   CLI::Option* nodes = add_number_option(*start, "-n,--nodes", options->nodes, "agents to run, 1 to 256 (default: those there were, else 2)", 1, 256);
   nodes->type_name("N");
-  CLI::Option* devices =
-      add_number_option(*start, "-d,--devices", options->devices, "device slots a node, of type cpu, 1 to 1024 (default: as it had, else 4)", 1, 1024);
+  CLI::Option* devices = add_number_option(*start, "-d,--devices", options->devices,
+                                           "device slots a node, 1 to 1024, with --device-type at most 16 (default: as it had, else 4)", 1, 1024);
   devices->type_name("N");
+  CLI::Option* type =
+      start->add_option("--device-type", options->type, "cpu, or stand-ins for cards that are not here: ascend910, ascend910b, ascend910_93, nvidia")
+          ->check(CLI::IsMember({"cpu", "ascend910", "ascend910b", "ascend910_93", "nvidia"}))
+          ->type_name("TYPE");
   add_timeout_option(*start, options->timeout, "for all nodes to register");
   start->get_option("--timeout")->capture_default_str();
   start->add_option("--controller-arg", options->controller_args, "passed to muster-controller as it is (may be given again)")
       ->type_name("ARG")
       ->allow_extra_args(false);
-  on_chosen(*start, context, exit,
-            [options, nodes, devices](Context& chosen) { return up(chosen, *options, {.nodes = nodes->count() > 0, .devices = devices->count() > 0}); });
+  on_chosen(*start, context, exit, [options, nodes, devices, type](Context& chosen) {
+    return up(chosen, *options, {.nodes = nodes->count() > 0, .devices = devices->count() > 0, .type = type->count() > 0});
+  });
   options = std::make_shared<LocalOptions>();
   CLI::App* stop = verb("down", "Cancel its jobs and stop it; its state stays", *options);
   add_timeout_option(*stop, options->timeout, "for the jobs to end before they are killed");

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <iterator>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "client/commands/call.h"
+#include "client/commands/local_cards.h"
 #include "client/commands/local_paths.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
@@ -138,13 +140,18 @@ std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<Local
   constexpr std::uint32_t kNodes = 2;
   constexpr std::uint32_t kDevices = 4;
   std::vector<LocalDaemon> plan = {{.name = "controller", .node = "", .log = local_log(up.dir, "controller")}};
-  std::uint32_t devices = 0;  // of a new one
+  std::uint32_t devices = 0;  // of a new one, as is
+  std::string type;
+  const std::optional<std::string> asked_type = up.device_type == "cpu" ? "" : up.device_type;
   const auto add = [&](LocalDaemon agent) {
     if (std::ranges::none_of(plan, [&](const LocalDaemon& other) { return other.same_as(agent); })) plan.push_back(std::move(agent));
   };
   for (const auto& daemon : known) {
     if (daemon.node.empty()) continue;
-    if (devices == 0) devices = daemon.devices;
+    if (devices == 0) {
+      devices = daemon.devices;
+      type = daemon.device_type;
+    }
     if (!up.nodes) add({.name = "agent", .node = daemon.node, .log = daemon.log});
   }
   if (plan.size() == 1) {
@@ -157,13 +164,33 @@ std::vector<LocalDaemon> plan_daemons(const LocalUp& up, const std::vector<Local
     const auto it = std::ranges::find_if(known, [&](const LocalDaemon& other) { return other.same_as(daemon); });
     if (it != known.end()) daemon = *it;
     if (daemon.node.empty()) continue;
+    if (daemon.devices == 0) daemon.device_type = type;
+    if (asked_type && !is_up(daemon)) daemon.device_type = *asked_type;
     if (up.devices && !is_up(daemon)) daemon.devices = *up.devices;
     if (daemon.devices == 0) daemon.devices = up.devices.value_or(devices == 0 ? kDevices : devices);
   }
   return plan;
 }
 
-std::vector<std::string> controller_arguments(const LocalUp& up) {
+// Agents with stand-ins have an address each: servers of a rank table are told apart by it.
+Result<std::vector<std::string>> agent_arguments(const fs::path& dir, const LocalDaemon& agent) {
+  std::vector<std::string> args = {
+      "--controller", local_endpoint(dir).string(), "--name", agent.node, "--state-dir", local_agent_dir(dir, agent.node).string()};
+  if (agent.device_type.empty()) {
+    args.insert(args.end(), {"--devices", fmt::format("{}", agent.devices), "--address", "127.0.0.1"});
+    return args;
+  }
+  std::uint32_t number = 0;
+  std::from_chars(agent.node.data() + 1, agent.node.data() + agent.node.size(), number);
+  const fs::path list = local_cards(dir, agent.node);
+  if (auto made = io::make_dirs(list.parent_path(), 0700); !made) return fail(std::move(made.error()));
+  if (auto written = io::replace_file(list, stand_in_cards(agent.device_type, number, agent.devices), io::Durable::No); !written)
+    return fail(std::move(written.error()));
+  args.insert(args.end(), {"--devices-from", list.string(), "--address", fmt::format("127.0.{}.{}", number / 250, number % 250 + 1)});
+  return args;
+}
+
+Result<std::vector<std::string>> controller_arguments(const LocalUp& up) {
   const std::string socket = local_socket(up.dir).string();
   std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(), "--endpoint-file", local_endpoint(up.dir).string()};
   if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
@@ -188,6 +215,11 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::mi
   std::vector<LocalDaemon> known;
   if (auto found = find_daemons(up.dir)) known = std::move(*found);
   const std::vector<LocalDaemon> plan = plan_daemons(up, known);
+  for (const auto& daemon : plan) {
+    if (daemon.device_type.empty() || is_up(daemon) || daemon.devices <= kCardsMost) continue;
+    return fail(ErrorCode::InvalidArgument, fmt::format("starting node '{}' with {} stand-ins for cards of type {}: a node has at most {} (--devices)",
+                                                        daemon.node, daemon.devices, daemon.device_type, kCardsMost));
+  }
   std::vector<LocalDaemon> running;
   // Before each start and after it: who is stopped half way must find all of the plan at the next 'local up', and a disk that is full must stop it before
   // anything is started. The daemons of an earlier, larger cluster are not forgotten.
@@ -218,13 +250,12 @@ Result<LocalNodes> local_up(Context& context, const LocalUp& up, std::chrono::mi
     if (auto written = remember(); !written) return fail(std::move(written.error()));
     std::error_code ignored;
     if (controller) fs::remove(local_endpoint(up.dir), ignored);  // of a controller that is gone: nobody must find it
-    auto started =
-        controller ? start_daemon(up.dir, "controller", "", "controller", controller_arguments(up))
-                   : start_daemon(up.dir, "agent", daemon.node, daemon.node,
-                                  {"--controller", local_endpoint(up.dir).string(), "--name", daemon.node, "--state-dir",
-                                   local_agent_dir(up.dir, daemon.node).string(), "--devices", fmt::format("{}", daemon.devices), "--address", "127.0.0.1"});
+    auto args = controller ? controller_arguments(up) : agent_arguments(up.dir, daemon);
+    if (!args) return fail(std::move(args.error()));
+    auto started = start_daemon(up.dir, controller ? "controller" : "agent", daemon.node, controller ? "controller" : daemon.node, *std::move(args));
     if (!started) return fail(std::move(started.error()));
     started->devices = daemon.devices;
+    started->device_type = daemon.device_type;
     running.push_back(std::move(*started));
     if (auto written = remember(); !written) return fail(std::move(written.error()));
   }

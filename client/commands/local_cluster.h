@@ -19,6 +19,7 @@ struct LocalUp {
   std::filesystem::path dir;
   std::optional<std::uint32_t> nodes;        // none: those there were, else 2
   std::optional<std::uint32_t> devices;      // a node; none: as many as it had, a new one as many as the first, else 4
+  std::optional<std::string> device_type;    // "cpu", or of stand-ins (local_cards.h); none: as it had, a new one as the first, else cpu
   std::vector<std::string> controller_args;  // passed on, for tests and operators
 };
 struct LocalNodes {

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "client/commands/local_cards.h"
 #include "client/commands/local_paths.h"
 #include "client/render/text.h"
 #include "common/io/file.h"
@@ -93,7 +94,8 @@ Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
                    .node = item.value("node", ""),
                    .process = {.pid = item.value("pid", 0), .start_time = start_time},
                    .log = item.value("log", ""),
-                   .devices = item.value("devices", std::uint32_t{0})});
+                   .devices = item.value("devices", std::uint32_t{0}),
+                   .device_type = item.value("deviceType", "")});
   }
   return out;
 }
@@ -127,6 +129,11 @@ std::optional<LocalDaemon> daemon_of(const fs::path& dir, std::string_view words
   LocalDaemon agent{.name = "agent", .node = node, .log = local_log(dir, node)};
   const std::string_view devices = value_of(words, "--devices");
   std::from_chars(devices.data(), devices.data() + devices.size(), agent.devices);
+  if (const std::string_view list = value_of(words, "--devices-from"); !list.empty()) {
+    const CardList cards = read_cards(list);
+    agent.devices = cards.cards;
+    agent.device_type = cards.type;
+  }
   return agent;
 }
 
@@ -194,7 +201,8 @@ Result<void> write_daemons(const fs::path& dir, const std::vector<LocalDaemon>& 
                     {"startTime", daemon.process.start_time},
                     {"bootId", boot->str()},
                     {"log", daemon.log.string()},
-                    {"devices", daemon.devices}});
+                    {"devices", daemon.devices},
+                    {"deviceType", daemon.device_type}});
   }
   return io::replace_file(local_processes(dir), list.dump(2) + "\n", io::Durable::No);
 }

@@ -20,6 +20,7 @@ struct LocalDaemon {
   process::ProcessId process{};  // pid 0: it was to be started
   std::filesystem::path log;
   std::uint32_t devices = 0;  // agents only; 0: not known
+  std::string device_type;    // agents only: of stand-ins (local_cards.h); empty: CPU slots, or not known
 
   [[nodiscard]] bool same_as(const LocalDaemon& other) const { return name == other.name && node == other.node; }
 };

@@ -5,6 +5,7 @@
 //     controller.sock      unix socket, 0600 (when the path is short enough; else loopback TCP with controller/token)
 //     controller/          the controller's state directory
 //     agents/<name>/       an agent's state directory
+//     cards/<name>         an agent's stand-in devices (--device-type)
 //     log/<daemon>.log     what the daemons say
 //     processes            JSON: which daemons were to be started: pid, start time, devices of an agent
 #pragma once
@@ -25,6 +26,7 @@ inline std::filesystem::path local_endpoint(const std::filesystem::path& dir) { 
 inline std::filesystem::path local_socket(const std::filesystem::path& dir) { return dir / "controller.sock"; }
 inline std::filesystem::path local_controller_dir(const std::filesystem::path& dir) { return dir / "controller"; }
 inline std::filesystem::path local_agent_dir(const std::filesystem::path& dir, const std::string& node) { return dir / "agents" / node; }
+inline std::filesystem::path local_cards(const std::filesystem::path& dir, const std::string& node) { return dir / "cards" / node; }
 inline std::filesystem::path local_log(const std::filesystem::path& dir, const std::string& daemon) { return dir / "log" / (daemon + ".log"); }
 inline std::filesystem::path local_processes(const std::filesystem::path& dir) { return dir / "processes"; }
 

@@ -102,7 +102,7 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
     return fail(ErrorCode::InvalidArgument, "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
   for (const std::string& name : options.companions) {
     const bool sound = !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
-    if (!sound) return fail(ErrorCode::InvalidArgument, fmt::format("option --companion '{}': write setup, scheduler, or all", render::printable(name)));
+    if (!sound) return fail(ErrorCode::InvalidArgument, fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all", render::printable(name)));
     request.add_companions(name == "all" ? kAllCompanions : name);
   }
   // Where no log was chosen, what a setup said that failed is the only answer there is.
@@ -163,14 +163,14 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
   auto grep = grep_of(options.grep);
   if (!grep) return fail(std::move(grep.error()));
   return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
-    if (options.follow) {
-      v1::GetJobRequest which;
-      which.set_job(options.job);
-      const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
-      if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
-      if (!job) return fail(job.error());
-      request->set_job(job->job().id());  // its name may be another job's later
-    }
+    v1::GetJobRequest which;
+    which.set_job(options.job);
+    const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
+    if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
+    if (!job) return fail(job.error());
+    request->set_job(job->job().id());  // its name may be another job's later
+    if (job->asked_for_chain() && !options.raw)
+      fmt::print(stderr, "stage {}, job {}\n", render::printable(job->job().spec().stage().name()), render::printable(job->job().id()));
     Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1 || !options.companions.empty());
     const auto status = read_logs(session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
                                   [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });

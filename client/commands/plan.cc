@@ -8,8 +8,11 @@
 #include "client/commands/call.h"
 #include "client/commands/command_job.h"
 #include "client/commands/commands.h"
+#include "client/commands/done_stages.h"
+#include "client/commands/plan_code.h"
 #include "client/commands/plan_patches.h"
 #include "client/commands/spec_file.h"
+#include "client/commands/stage_keys.h"
 #include "client/import/shell_script.h"
 #include "client/render/launch_text.h"
 #include "client/render/table.h"
@@ -19,6 +22,7 @@ namespace {
 
 struct PlanOptions {
   SpecOptions spec;
+  std::string stage;
   std::string output = "table";
   std::vector<std::string> ranks;
   bool all_ranks = false;
@@ -43,7 +47,8 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + render::printable(plan.waits_for())));
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
-    const std::string held = node.rank_count() == 0 ? "-" : fmt::format("{}-{}", node.first_rank(), node.first_rank() + node.rank_count() - 1);
+    std::string held = node.rank_count() == 0 ? "-" : std::to_string(node.first_rank());
+    if (node.rank_count() > 1) held += fmt::format("-{}", node.first_rank() + node.rank_count() - 1);
     table.rows.push_back({node.node(), node.address(), fmt::format("{}", fmt::join(node.devices(), ",")), held});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
@@ -52,6 +57,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   };
   part(render::setup_text(plan.spec(), context.out));
   part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
+  part(code_patches_text(plan.spec(), context.out));
   part(patches_text(plan.spec(), context.out));
   part(computed_text(plan.spec(), context.out));
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
@@ -63,24 +69,84 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   }
 }
 
-Result<int> plan(const Context& context, const PlanOptions& options) {
-  auto ranks = parse_ranks(options.ranks);
-  if (!ranks) return fail(std::move(ranks.error()));
-  const auto fetch = [&]() -> Result<v1::PlanJobResponse> {
-    auto spec = load_job(context, options.spec);
-    if (!spec) return fail(std::move(spec.error()));
-    v1::PlanJobRequest request;
-    *request.mutable_spec() = std::move(*spec);
-    for (const auto rank : *ranks) request.add_ranks(rank);
-    // People see one rank unless they ask for more; programs get all of them.
-    const bool people = options.output == "table" || options.output == "wide";
-    if (people && options.ranks.empty() && !options.all_ranks) request.add_ranks(0);
-    return ask(context, &Jobs::PlanJob, request);
+// A job, or one stage of a chain: `heading` is what stands above it.
+struct Planned {
+  std::string heading;
+  v1::PlanJobResponse plan;
+};
+
+// The stages that are asked for, by their numbers.
+Result<std::vector<std::size_t>> chosen_stages(const std::vector<v1::JobSpec>& stages, const std::string& name) {
+  std::vector<std::size_t> chosen;
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    names.push_back(stages[i].stage().name());
+    if (name.empty() || names.back() == name) chosen.push_back(i);
+  }
+  if (!name.empty() && stages.empty()) return fail(ErrorCode::InvalidArgument, fmt::format("option --stage '{}': this spec has no stages", name));
+  if (chosen.empty() && !name.empty())
+    return fail(ErrorCode::InvalidArgument, fmt::format("option --stage '{}': there is no such stage ({})", render::printable(name), fmt::join(names, ", ")));
+  return chosen;
+}
+
+Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions& options, const v1::PlanJobRequest& ranks) {
+  auto wanted = load_job(context, options.spec);
+  if (!wanted) return fail(std::move(wanted.error()));
+  const auto chosen = chosen_stages(wanted->stages, options.stage);
+  if (!chosen) return fail(chosen.error());
+  const auto session = context.connect();
+  if (!session) return fail(session.error());
+  std::vector<Planned> planned;
+  const auto add = [&](std::string heading, const v1::JobSpec& spec) -> Result<void> {
+    v1::PlanJobRequest request = ranks;
+    *request.mutable_spec() = spec;
+    for (const v1::JobSpec& stage : wanted->stages) *request.add_stages() = stage;
+    auto plan = ask(*session, &Jobs::PlanJob, request);
+    if (!plan) return fail(spec.has_stage() ? std::move(plan.error()).in(fmt::format("stage '{}'", spec.stage().name())) : std::move(plan.error()));
+    planned.push_back({.heading = std::move(heading), .plan = *std::move(plan)});
+    return {};
   };
-  return show_answer<v1::PlanJobResponse>(options.output, fetch,
-                                          {.names = {},
-                                           .document = [](const auto& answer, render::Format format) { return render::document(answer, "Plan", format); },
-                                           .people = [&](const auto& answer, bool) { print_plan(context, answer, options); }});
+  if (wanted->stages.empty()) {
+    if (auto added = add("", wanted->spec); !added) return fail(std::move(added.error()));
+    return planned;
+  }
+  const auto done = find_done_stages(*session, wanted->stages, nullptr);
+  for (const std::size_t i : *chosen) {
+    const v1::JobSpec& spec = wanted->stages[i];
+    const std::vector<std::string> behind = stages_named(spec);
+    const bool is_done = done && done->found.contains(spec.stage().name());
+    std::string heading = fmt::format("==== stage {} ({} of {}){}{}", spec.stage().name(), i + 1, wanted->stages.size(), behind.empty() ? "" : ", behind ",
+                                      fmt::join(behind, " and "));
+    if (is_done) heading += fmt::format(", done by job {}: would not run", done->found.at(spec.stage().name()).job_id());
+    if (auto added = add(heading + " ====", spec); !added) return fail(std::move(added.error()));
+  }
+  return planned;
+}
+
+std::string plan_document(const std::vector<Planned>& planned, render::Format format) {
+  if (planned.size() == 1 && planned.front().heading.empty()) return render::document(planned.front().plan, "Plan", format);
+  std::vector<const google::protobuf::Message*> plans;
+  for (const Planned& one : planned) plans.push_back(&one.plan);
+  return render::document_list(plans, "Plan", format);
+}
+
+Result<int> plan(const Context& context, const PlanOptions& options) {
+  const auto ranks = parse_ranks(options.ranks);
+  if (!ranks) return fail(ranks.error());
+  v1::PlanJobRequest request;
+  for (const auto rank : *ranks) request.add_ranks(rank);
+  // People see one rank unless they ask for more; programs get all of them.
+  const bool people = options.output == "table" || options.output == "wide";
+  if (people && options.ranks.empty() && !options.all_ranks) request.add_ranks(0);
+  const auto print = [&](const std::vector<Planned>& planned) {
+    for (const Planned& one : planned) {
+      if (!one.heading.empty())
+        fmt::print("{}{}\n\n", &one == &planned.front() ? "" : "\n", context.out.paint(render::Tint::Bold, render::printable(one.heading)));
+      print_plan(context, one.plan, options);
+    }
+  };
+  return show_answer<std::vector<Planned>>(options.output, [&] { return plan_all(context, options, request); },
+                                           {.names = {}, .document = plan_document, .people = [&](const auto& planned, bool) { print(planned); }});
 }
 
 }  // namespace
@@ -92,6 +158,7 @@ void add_plan(CLI::App& app, Context& context, int& exit) {
   take_command(*command, context);
   add_env_option(*command, options->spec);
   add_ranks_option(*command, options->ranks, "show these: 0,8-15, or all (default: 0)");
+  command->add_option("--stage", options->stage, "of a chain: this one alone (default: all)")->type_name("NAME");
   command->add_flag("--all-ranks", options->all_ranks, "show every rank");
   command->add_flag("--contents", options->contents, "show what is in the files that are written first, too: the rank table");
   add_output_option(*command, options->output, render::Names::No);

@@ -54,7 +54,7 @@ std::string patches_text(const v1::JobSpec& spec, const render::Style& style) {
     const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
     std::error_code error;
     const auto text = std::filesystem::is_regular_file(file.source, error)
-                          ? io::read_file(file.source, patch::kFileBytesMax)
+                          ? io::read_regular_file(file.source, patch::kFileBytesMax)
                           : Result<std::string>(fail(ErrorCode::NotFound, fmt::format("'{}' is not on this machine", file.source)));
     if (!text) {
       note(render::Tint::Dim, text.error().message + ": it is changed on each node");

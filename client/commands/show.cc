@@ -42,6 +42,19 @@ std::vector<std::string> queue_says(const Context& context, const v1::Job& job) 
   return {answer->lines().begin(), answer->lines().end()};
 }
 
+// The chain that the job is of.
+void print_chain(const Context& context, const v1::GetJobResponse& answer) {
+  if (answer.chain().empty()) return;
+  render::Table table{.columns = {{"STAGE"}, {"ID"}, {"PHASE"}, {""}}, .rows = {}};
+  for (const v1::ChainStage& stage : answer.chain()) {
+    const bool shown = stage.job_id() == answer.job().id();
+    table.rows.push_back(
+        {stage.stage(), stage.job_id(), context.out.paint(render::phase_tint(stage.phase()), render::phase_text(stage.phase())), shown ? "(below)" : ""});
+  }
+  fmt::print("{}", render::field_line(context.out, "chain", context.out.paint(render::Tint::Bold, answer.job().spec().stage().chain_name())));
+  fmt::print("{}\n", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
+}
+
 void print_job(const Context& context, const v1::Job& job) {
   const WallTime now = system_clock().now().wall;
   const auto line = [&](std::string_view name, const std::string& value) { fmt::print("{}", render::field_line(context.out, name, value)); };
@@ -71,11 +84,27 @@ void print_job(const Context& context, const v1::Job& job) {
   }
 }
 
+// The job, and in it the chain that it is of.
+std::string document_of(const v1::GetJobResponse& answer, render::Format format) {
+  std::vector<const google::protobuf::Message*> chain;
+  for (const v1::ChainStage& stage : answer.chain()) chain.push_back(&stage);
+  return render::document(answer.job(), "Job", format, "chain", chain);
+}
+
 Result<int> show_job(const Context& context, const std::string& job, const std::string& output) {
-  return show_answer<v1::Job>(output, [&] { return get_job(context, job); },
-                              {.names = [](const auto& answer) { return answer.id() + "\n"; },
-                               .document = [](const auto& answer, render::Format format) { return render::document(answer, "Job", format); },
-                               .people = [&](const auto& answer, bool) { print_job(context, answer); }});
+  const auto fetch = [&] {
+    v1::GetJobRequest request;
+    request.set_job(job);
+    return ask(context, &Jobs::GetJob, request);
+  };
+  return show_answer<v1::GetJobResponse>(output, fetch,
+                                         {.names = [](const auto& answer) { return answer.job().id() + "\n"; },
+                                          .document = document_of,
+                                          .people =
+                                              [&](const auto& answer, bool) {
+                                                print_chain(context, answer);
+                                                print_job(context, answer.job());
+                                              }});
 }
 
 }  // namespace

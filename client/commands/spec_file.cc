@@ -26,7 +26,7 @@ Result<std::string> read_named(const std::string& path, std::size_t most) {
   std::error_code ignored;
   const auto wrong = [](std::string why) { return fail(ErrorCode::InvalidArgument, std::move(why)); };
   if (std::filesystem::is_directory(path, ignored)) return wrong("it is a directory; name the file in it");
-  auto text = io::read_file(path, most);
+  auto text = io::read_regular_file(path, most);
   if (text) return text;
   if (text.error().code == ErrorCode::NotFound) return wrong(fmt::format("there is no such file ({})", path));
   if (text.error().code == ErrorCode::ResourceExhausted) return wrong(fmt::format("it is longer than {} KiB", most >> 10U));
@@ -48,7 +48,7 @@ void add_env_option(CLI::App& command, SpecOptions& into) {
   command.add_option("--env", into.env, "over runtime.env (may be given again)")->type_name("NAME=VALUE")->allow_extra_args(false);
 }
 
-Result<v1::JobSpec> load_spec(const SpecOptions& options) {
+Result<spec::Parsed> load_spec(const SpecOptions& options) {
   namespace fs = std::filesystem;
   std::string text, base_dir;
   std::error_code ignored;
@@ -72,7 +72,7 @@ Result<v1::JobSpec> load_spec(const SpecOptions& options) {
   return read_spec(text, base_dir, options.file == "-" ? "<stdin>" : options.file, options);
 }
 
-Result<v1::JobSpec> read_spec(const std::string& text, const std::string& base_dir, const std::string& file, const SpecOptions& options) {
+Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_dir, const std::string& file, const SpecOptions& options) {
   spec::ParseOptions parse{.base_dir = base_dir};
   auto set = pairs(options.set, "--set");
   if (!set) return fail(std::move(set.error()));
@@ -90,7 +90,24 @@ Result<v1::JobSpec> read_spec(const std::string& text, const std::string& base_d
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(), parsed.problems.size() == 1 ? "" : "s", problems));
   }
-  return std::move(parsed.spec);
+  return parsed;
+}
+
+Result<void> set_over(v1::JobSpec& spec, const SpecOptions& options) {
+  std::error_code ignored;
+  spec::ParseOptions parse{.base_dir = std::filesystem::current_path(ignored).string()};
+  auto set = pairs(options.set, "--set");
+  if (!set) return fail(std::move(set.error()));
+  auto env = pairs(options.env, "--env");
+  if (!env) return fail(std::move(env.error()));
+  parse.set = std::move(*set);
+  parse.env = std::move(*env);
+  parse.read_file = read_named;
+  const std::vector<spec::Problem> problems = spec::set_over(spec, parse);
+  if (problems.empty()) return {};
+  std::string lines = spec::format(problems, "");
+  while (lines.ends_with('\n')) lines.pop_back();
+  return fail(ErrorCode::InvalidArgument, fmt::format("the job spec has {} problem{}:\n{}", problems.size(), problems.size() == 1 ? "" : "s", lines));
 }
 
 }  // namespace muster::client

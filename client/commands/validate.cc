@@ -17,7 +17,10 @@ void add_validate(CLI::App& app, Context& context, int& exit) {
   on_chosen(*command, context, exit, [options](const Context&) -> Result<int> {
     auto spec = load_spec(*options);
     if (!spec) return fail(std::move(spec.error()));
-    fmt::print("{}: sound\n", options->file);
+    std::string stages;
+    for (const v1::JobSpec& stage : spec->stages) stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage.stage().name());
+    const std::size_t count = spec->stages.size();
+    fmt::print("{}: sound{}\n", options->file, count == 0 ? "" : fmt::format(", {} stage{}{}", count, count == 1 ? "" : "s", stages));
     return kOk;
   });
 }

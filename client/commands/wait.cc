@@ -6,6 +6,7 @@
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/commands/follow_chain.h"
 #include "client/render/text.h"
 #include "common/rpc/backoff.h"
 
@@ -41,7 +42,7 @@ bool may_matter(const std::string& event, const std::string& until) {
   return event == "job-ended" || (until == "running" && event == "node-started") || (until == "checkpoint" && event == "checkpoint-completed");
 }
 
-Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
+Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   std::string job = options.job;  // its id as soon as that is known: the name may be another job's later
   const auto look = [&](Interrupt* ended_by, std::chrono::milliseconds time) -> Result<std::optional<int>> {
     v1::GetJobRequest request;
@@ -95,6 +96,23 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
   return kTimedOut;
 }
 
+// Of a chain's name for all of its stages, one after another: the worst exit code.
+Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
+  v1::GetJobRequest request;
+  request.set_job(options.job);
+  const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
+  if (!answer || !answer->asked_for_chain() || options.until != "done") return wait_for_job(session, interrupt, options);
+  int worst = kOk;
+  for (const v1::ChainStage& stage : answer->chain()) {
+    WaitOptions one = options;
+    one.job = stage.job_id();
+    const auto code = wait_for_job(session, interrupt, one);
+    if (!code || *code == kTimedOut) return code;
+    worst = worse_exit(worst, *code);
+  }
+  return worst;
+}
+
 }  // namespace
 
 void add_wait(CLI::App& app, Context& context, int& exit) {
@@ -107,6 +125,7 @@ void add_wait(CLI::App& app, Context& context, int& exit) {
       ->capture_default_str();
   add_timeout_option(*command, options->timeout, "at most this long");
   command->footer(
+      "a chain's name waits for all of its stages; the exit code is that of the worst\n"
       "example:      muster wait llama-7b --timeout 2h && muster ckpt ls llama-7b\n"
       "exit:         0 reached  1 the job failed, or ended without a checkpoint  3 it was cancelled  4 time is up, or Ctrl-C");
   on_chosen(*command, context, exit, [options](const Context& chosen) {

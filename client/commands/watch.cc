@@ -1,9 +1,26 @@
 // muster watch: the live view of one job.
+#include <algorithm>
+
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/follow.h"
+#include "client/commands/follow_chain.h"
 
 namespace muster::client {
+namespace {
+
+// By a chain's name all that is left of it: from its stage that matters most now.
+Result<int> watch(const Context& context, const Session& session, Interrupt& interrupt, const std::string& job, bool logs) {
+  v1::GetJobRequest request;
+  request.set_job(job);
+  const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
+  if (!answer || !answer->asked_for_chain()) return follow(context, session, interrupt, {.job = job, .logs = logs});
+  const auto& chain = answer->chain();
+  const auto now = std::ranges::find(chain, answer->job().id(), &v1::ChainStage::job_id);
+  return follow_chain(context, session, interrupt, {now, chain.end()}, {.chain = job, .logs = logs});
+}
+
+}  // namespace
 
 void add_watch(CLI::App& app, Context& context, int& exit) {
   struct Options {
@@ -20,9 +37,8 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
       "into a pipe: events, why it waits, the lines of the rank that speaks for the job, error lines of every rank\n"
       "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 when --timeout is over");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
-    return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
-      return follow(chosen, session, interrupt, {.job = options->job, .logs = !options->no_logs, .quiet = false});
-    });
+    return connected(chosen, options->timeout,
+                     [&](const Session& session, Interrupt& interrupt) { return watch(chosen, session, interrupt, options->job, !options->no_logs); });
   });
 }
 

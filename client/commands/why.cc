@@ -10,7 +10,17 @@
 namespace muster::client {
 namespace {
 
-void print_why(const Context& context, const v1::ExplainJobResponse& answer) {
+// Which stage of a chain it is told of, where the chain was asked for.
+void print_stage(const Context& context, const std::string& job, const std::string& id) {
+  v1::GetJobRequest request;
+  request.set_job(job);
+  const auto answer = ask(context, &Jobs::GetJob, request);
+  if (!answer || !answer->asked_for_chain() || answer->job().id() != id) return;
+  fmt::print("stage {}, job {}\n", render::printable(answer->job().spec().stage().name()), render::printable(id));
+}
+
+void print_why(const Context& context, const std::string& job, const v1::ExplainJobResponse& answer) {
+  if (job != answer.job_id()) print_stage(context, job, answer.job_id());
   const std::string phase = render::phase_text(answer.phase());
   fmt::print("{}\n", context.out.paint(render::phase_tint(answer.phase()), phase));
   for (const auto& line : answer.lines()) {  // the phase stands above already
@@ -29,7 +39,7 @@ Result<int> why(const Context& context, const std::string& job, const std::strin
       output, fetch,
       {.names = [](const auto& answer) { return answer.job_id() + "\n"; },
        .document = [](const auto& answer, render::Format format) { return render::document(answer, "Explanation", format); },
-       .people = [&](const auto& answer, bool) { print_why(context, answer); }});
+       .people = [&](const auto& answer, bool) { print_why(context, job, answer); }});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string event_line(const v1::Event& event, const Style& style, bool with_job
   std::string out = style.paint(Tint::Dim, clock_text(event.at())) + "  ";
   if (with_job) out += fmt::format("{:<16} ", printable(event.job_name().empty() ? event.node() : event.job_name()));
   out += event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
-  return out + style.paint(tint, fmt::format("{:<20}", printable(event.type()))) + " " + printable(event.text());
+  return out + style.paint(tint, fmt::format("{:<21}", printable(event.type()))) + " " + printable(event.text());
 }
 
 bool worth_showing(const v1::Event& event) {

@@ -158,8 +158,9 @@ Result<Format> parse_format(std::string_view text, Names names) {
 
 nlohmann::ordered_json to_json(const Message& message) { return message_json(message); }
 
-std::string document(const Message& message, std::string_view kind, Format format) {
-  const Json value = headed(message, kind);
+std::string document(const Message& message, std::string_view kind, Format format, std::string_view list, const std::vector<const Message*>& items) {
+  Json value = headed(message, kind);
+  for (const Message* item : items) value[std::string(list)].push_back(message_json(*item));
   if (format == Format::Yaml) return yaml_text(value);
   return json_text(value, format);
 }

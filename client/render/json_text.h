@@ -20,8 +20,9 @@ enum class Names : std::uint8_t { Yes, No };  // No: what is shown has no name t
 Result<Format> parse_format(std::string_view text, Names names = Names::Yes);
 
 nlohmann::ordered_json to_json(const google::protobuf::Message& message);
-// One object; for Json and Jsonl (one line) and Yaml.
-std::string document(const google::protobuf::Message& message, std::string_view kind, Format format);
+// One object; for Json and Jsonl (one line) and Yaml. `items`, unless there are none, stand in it as `list`.
+std::string document(const google::protobuf::Message& message, std::string_view kind, Format format, std::string_view list = {},
+                     const std::vector<const google::protobuf::Message*>& items = {});
 // A list: Json {"apiVersion", "kind": "JobList", "items": [...]}, Jsonl one object a line, Yaml as Json.
 std::string document_list(const std::vector<const google::protobuf::Message*>& items, std::string_view kind, Format format);
 template <class Messages>

@@ -115,7 +115,8 @@ std::string setup_text(const v1::JobSpec& spec, const Style& style) {
   std::string out = style.paint(Tint::Dim, fmt::format("# runtime.setup, once on every node, within {}",
                                                        duration_text(std::chrono::seconds(runtime.setup_timeout().seconds())))) +
                     "\n";
-  out += fmt::format("cd {}\n", shell_quote(spec.code().at().empty() ? "/" : spec.code().at()));
+  out += fmt::format("cd {}{}\n", shell_quote(spec.code().at().empty() ? "/" : spec.code().at()),
+                     spec.code().patches().empty() ? "" : "  # the node's copy of it");
   for (const std::string& command : runtime.setup()) out += printable_lines(command) + (command.ends_with('\n') ? "" : "\n");
   return out;
 }

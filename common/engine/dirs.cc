@@ -11,6 +11,8 @@
 //         scheduler/        and of MindSpore's scheduler
 //         patched/
 //           node-K/I/         copy of the I-th file that launch.patch or launch.vars changes; a directory a node, as below
+//     code/
+//       node-K/NAME/        the K-th node's copy of code.at, whose last part is NAME, with code.patches on it; the same over attempts
 //     logs/
 //       attempt-N/          rank_R.log of every rank that a launcher inside a node's script was asked for (launch.per: node)
 //     ranktables/
@@ -18,6 +20,7 @@
 //         node-K/           hccl_<servers>s_<ranks>p.json; a directory a node, so that on a shared file system none replaces what another's ranks read
 #include <fmt/format.h>
 
+#include "common/engine/code_place.h"
 #include "common/engine/engine.h"
 #include "common/engine/template.h"
 
@@ -60,7 +63,22 @@ std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uin
   return fmt::format("{}/attempt-{}", checkpoint_dir(spec, out_dir).value_or(fmt::format("{}/checkpoints", out_dir)), attempt);
 }
 
+Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_dir) {
+  const std::string& creates = spec.stage().creates();
+  if (creates.empty()) return std::string();
+  auto parsed = Template::parse(creates);
+  if (!parsed) return fail(std::move(parsed.error()));
+  auto expanded = parsed->expand(JobValues(spec, out_dir), 4096);
+  if (!expanded) return expanded;
+  return expanded->starts_with('/') ? *expanded : fmt::format("{}/{}", out_dir, *expanded);
+}
+
 std::string resume_dir(const v1::JobSpec&, std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/resume/attempt-{}", out_dir, attempt); }
+
+std::string code_dir(const v1::JobSpec& spec, std::string_view out_dir, std::size_t node) {
+  if (spec.code().patches().empty()) return spec.code().at().empty() ? "/" : spec.code().at();
+  return fmt::format("{}/code/node-{}/{}", out_dir, node, code_name(spec));
+}
 
 std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt) { return fmt::format("{}/logs/attempt-{}", out_dir, attempt); }
 

@@ -57,13 +57,18 @@ struct LaunchRequest {
   std::string save_dir;    // ${save.dir}: the attempt's own
   std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
-  std::string resume_source;  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+  std::string resume_source;       // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+  bool resume_from_start = false;  // by spec.start: no attempt of this job wrote it
+  // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the directory of links, else the directory that the spec names.
+  std::string start_dir;
   // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is what it is in the whole plan.
   std::optional<RankRange> only;
   // The rank table, when an earlier plan of the same attempt made it (LaunchPlan::table): a plan a node then costs no table each. Empty: made anew.
   std::shared_ptr<const ranktable::TableFile> table;
   // The nodes are not of a placement: what they lack for a rank table is made up instead of refused.
   bool imagined = false;
+  // What the controller sets in the spec (paths of inputs, directories of stages) may be missing: it is made up, as long as it can get.
+  bool unresolved = false;
 
   // An attempt that goes on from a checkpoint: gets resume.args and resume.env.
   [[nodiscard]] bool resuming() const { return !resume_dir.empty() && resume_step >= 0; }
@@ -84,6 +89,7 @@ struct RankPlan {
   std::map<std::string, Value> env;  // all of this rank's
   std::vector<std::uint32_t> devices;
   std::string plog_dir;  // where its engine's process log goes, below the node's run directory (plog.h); empty: where the engine, or the job, puts it
+  std::string success_file;  // success.rank_file of this rank, absolute; empty: none
 };
 
 // A file that has to be on a node, whole, before its ranks start.
@@ -105,7 +111,8 @@ struct CompanionPlan {
   std::map<std::string, Value> env;
 };
 
-// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one that has to be there as it is.
+// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one that has to be there as it is, and whose `items` are what it must
+// not say (config_checks.h).
 struct PatchPlan {
   std::size_t node = 0;
   std::string source;                                      // absolute
@@ -165,6 +172,8 @@ struct Engine {
   std::string_view (*needs)(const v1::JobSpec&) = nullptr;
   // Whether `launch` gives this command ${save.dir} as the place to save to. Null: never.
   bool (*sets_save_dir)(const v1::JobSpec&) = nullptr;
+  // Whether `launch` (or `adopted`) gives this command ${start.dir} as the weights to begin with. Null: never, the spec has to name it.
+  bool (*loads_start)(const v1::JobSpec&) = nullptr;
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);
@@ -175,7 +184,8 @@ bool is_device_type(std::string_view asked, std::string_view has);
 
 // What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
 inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup", kNodeScript = "node-script",
-                                  kPatchedFiles = "patched-files", kContainers = "containers";
+                                  kPatchedFiles = "patched-files", kContainers = "containers", kRankFiles = "rank-files",
+                                  kCodePatches = "code-patches";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
 // Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";
@@ -222,8 +232,10 @@ std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::strin
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);  // errors: a template that has no value for a whole job
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
+std::string code_dir(const v1::JobSpec& spec, std::string_view out_dir, std::size_t node);  // code.at; with code.patches the node's copy of it
 std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt);  // logs of ranks that a node's script has started
 std::string work_dir(std::string_view out_dir, std::uint32_t attempt);      // below it, working directories that muster makes
+Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_dir);  // stage.creates, absolute; empty: it has none. Errors: as checkpoint_dir
 
 // --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------
 // Names used in `text`, in order, or an error that names an unknown one and the nearest known one, one that has no value in this release, or

@@ -23,7 +23,8 @@ std::span<const Engine> engine_table() {
        .check = check_mindformers,
        .adopted = adopted_mindformers,
        .needs = mindformers_needs,
-       .sets_save_dir = mindformers_sets_save_dir},
+       .sets_save_dir = mindformers_sets_save_dir,
+       .loads_start = mindformers_loads_start},
       {.name = "megatron",
        .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load an attempt",
        .grammar = "megatron",
@@ -36,7 +37,8 @@ std::span<const Engine> engine_table() {
        .launch = launch_megatron,
        .check = check_megatron,
        .adopted = adopted_megatron,
-       .sets_save_dir = megatron_sets_save_dir},
+       .sets_save_dir = megatron_sets_save_dir,
+       .loads_start = megatron_loads_start},
       {.name = "mindspeed-mm",
        .summary = "MindSpeed-MM: as megatron",
        .grammar = "mindspeed-mm",
@@ -49,7 +51,8 @@ std::span<const Engine> engine_table() {
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm,
        .adopted = adopted_megatron,
-       .sets_save_dir = megatron_sets_save_dir},
+       .sets_save_dir = megatron_sets_save_dir,
+       .loads_start = megatron_loads_start},
       {.name = "torch",
        .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's checkpoints and log lines where there are any",
        .grammar = "auto",
@@ -88,11 +91,13 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   if (script) needed.push_back(kNodeScript);
   const Engine* engine = find_engine(spec.engine());
   if (const std::string_view own = script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec); !own.empty()) needed.push_back(own);
-  const bool brings_table = spec.resources().has_rank_table() || gives_group_list(spec);
-  if (brings_table && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
+  const bool brings_files = spec.resources().has_rank_table() || gives_group_list(spec) || spec.observe().has_dump();
+  if (brings_files && std::ranges::find(needed, kLaunchFiles) == needed.end()) needed.push_back(kLaunchFiles);
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
   if (patches_files(spec)) needed.push_back(kPatchedFiles);
   if (!spec.runtime().image().empty()) needed.push_back(kContainers);
+  if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
+  if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
   return needed;
 }
 

@@ -157,13 +157,19 @@ bool read_resume(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// MindSpore's Model.fit, which evaluation during training runs: "Eval result: epoch 3, metrics: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}"
+// Evaluation during training: EvalCallBack's "Eval result: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}, eval time is 12.300000 s." (r0.6 and later), which
+// names no step, and MindSpore's Model.fit: "Eval result: epoch 3, metrics: {'PerplexityMetric': {'loss': 2.5, 'PPL': 12.1}}"
 bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
-  std::string_view rest = line.substr(at + std::string_view("Eval result: epoch").size());
-  skip(rest, " :");
-  const auto epoch = take_number(rest);
-  if (!epoch || !take(rest, ", metrics: ")) return false;
-  StepLine step{.epoch = *epoch};
+  std::string_view rest = line.substr(at + std::string_view("Eval result: ").size());
+  StepLine step;
+  if (take(rest, "epoch")) {
+    skip(rest, " :");
+    const auto epoch = take_number(rest);
+    if (!epoch || !take(rest, ", metrics: ")) return false;
+    step.epoch = *epoch;
+  } else if (rest.find(", eval time is ") == std::string_view::npos) {
+    return false;
+  }
   if (const std::size_t loss = rest.find("loss': "); loss != std::string_view::npos) set_loss(step, rest.substr(loss + 7));
   result = {.said = Said::Evaluation, .step = step};
   return true;
@@ -197,7 +203,7 @@ constexpr auto kHeads = std::to_array<LineHead>({
     {".Starting Training Model.", read_word<Said::TrainingStarted>},
     {".Training Over!.", read_word<Said::TrainingDone>},
     {"Only_save_strategy is True, model.compile() finished", read_word<Said::StrategySaved>},
-    {"Eval result: epoch", read_evaluation},
+    {"Eval result: ", read_evaluation},
     {"terminate training.", read_terminate},
 });
 

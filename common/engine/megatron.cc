@@ -3,6 +3,7 @@
 //   --save X   -> ${save.dir}, each attempt its own
 //   --load X      stays at a first start: X may be empty, or hold weights. On an attempt that resumes it is ${resume.dir}, whose tracker names the one step;
 //                 what would lose the state that a checkpoint holds (--finetune, --no-load-*) or ask for another step (--ckpt-step) is left out
+//                 With spec.start's weights it is ${start.dir} at a first start, with --finetune, --no-load-optim and --no-load-rng
 //   CUDA_DEVICE_MAX_CONNECTIONS=1 with tensor or context parallelism, unless a flag is there whose code asks for more or asks for nothing
 //
 // Sources: NVIDIA/Megatron-LM megatron/training/arguments.py (the parser takes no abbreviations; validate_args) and checkpointing.py, core_r0.6 to main.
@@ -12,7 +13,9 @@
 #include <array>
 
 #include "common/engine/arguments.h"
+#include "common/engine/observing.h"
 #include "common/engine/rows.h"
+#include "common/engine/start.h"
 
 namespace muster::engine {
 namespace {
@@ -49,6 +52,19 @@ bool wants_one_connection(const CommandLine& command) {
   return size_of(command, "--tensor-model-parallel-size").value_or(1) > 1 || size_of(command, "--context-parallel-size").value_or(1) > 1;
 }
 
+// spec.start as weights: iteration 0, whatever the checkpoint says of itself.
+void load_weights(Launching& launching, bool saves) {
+  CommandLine& command = launching.command;
+  const auto load = find_option(command, "--load");
+  const bool named = load && load->has_value && load->value == "${start.dir}";
+  if (launching.request.start_dir.empty() || (names_start_dir(*launching.request.spec) && !named)) return;
+  if (!saves && !load) return;
+  put_option(command, "--load", "${start.dir}", kStartSource);
+  drop_option(command, "--ckpt-step");
+  for (const char* flag : {"--finetune", "--no-load-optim", "--no-load-rng"})
+    if (!has_option(command, flag)) command.push_back({flag, kStartSource});
+}
+
 void set_directories(Launching& launching, const char* source) {
   CommandLine& command = launching.command;
   const auto save = find_option(command, "--save");
@@ -57,10 +73,11 @@ void set_directories(Launching& launching, const char* source) {
   if (!launching.request.resuming()) {
     // An empty directory name would be the working directory, where a tracker of something else may lie.
     if (const auto load = find_option(command, "--load"); load && load->has_value && load->value == "${resume.dir}") drop_option(command, "--load");
+    load_weights(launching, saves);
     return;
   }
   if (!saves && !has_option(command, "--load")) return;  // not a training script's command line
-  put_option(command, "--load", "${resume.dir}", source);
+  put_option(command, "--load", "${resume.dir}", resume_word(launching.request, source));
   drop_option(command, "--ckpt-step");
   drop_flag(command, "--finetune");
   for (const auto& [load, none_saved] : {std::pair{"--no-load-optim", "--no-save-optim"}, std::pair{"--no-load-rng", "--no-save-rng"}}) {
@@ -134,13 +151,22 @@ void launch_on_megatron(Launching& launching, const char* source) {
   set_directories(launching, source);
 }
 
-void launch_megatron(Launching& launching) { launch_on_megatron(launching, kSource); }
+void launch_megatron(Launching& launching) {
+  launch_on_megatron(launching, kSource);
+  put_profile(launching);
+}
 
 // set_directories() gives --save another value; without one Megatron saves where its configuration says (--yaml-cfg), or nowhere.
 bool megatron_sets_save_dir(const v1::JobSpec& spec) {
   const CommandLine command = spec_words(spec);
   const auto save = find_option(command, "--save");
   return save && save->has_value;
+}
+
+// As load_weights() does; of a node's script the ones that it calls torchrun with.
+bool megatron_loads_start(const v1::JobSpec& spec) {
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE) return spec.launch().adopt();
+  return megatron_sets_save_dir(spec) || has_option(spec_words(spec), "--load");
 }
 
 void check_megatron(const v1::JobSpec& spec, Problems& problems) {

@@ -4,6 +4,7 @@
 //                --auto_trans_ckpt on an attempt that resumes. --output_dir is an argument from r1.x on (--auto_trans_ckpt from r0.8), and before that an
 //                unknown `--key value`, which sets the same key and is then ignored: there LOCAL_DEFAULT_PATH counts, which later releases overwrite with
 //                output_dir. So both are given. Unknown pairs are split at '=': no value of ours may have one.
+//                --load_checkpoint alone, without --resume_training, at a first start with spec.start's weights
 //   output root  ${save.dir}: checkpoint/rank_N below it is the attempt's own
 //   directory    a working directory a rank: graph dumps, compile caches and relative logs of two ranks would overwrite each other
 //   rank table   RANK_TABLE_FILE, RANK_ID, RANK_SIZE, DEVICE_ID. HCCL compares the table's device_id with the physical number of the card that DEVICE_ID, a
@@ -22,9 +23,12 @@
 #include "common/engine/arguments.h"
 #include "common/engine/host_network.h"
 #include "common/engine/layout.h"
+#include "common/engine/observing.h"
 #include "common/engine/ranktable/words.h"
 #include "common/engine/rows.h"
+#include "common/engine/start.h"
 #include "common/engine/table_plan.h"
+#include "common/engine/training_end.h"
 
 namespace muster::engine {
 namespace {
@@ -47,8 +51,9 @@ constexpr std::array<std::string_view, 6> kCloud = {
     "MA_LOG_DIR", "MA_JOB_DIR", "MA_LOCAL_LOG_PATH", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "BATCH_GROUP_NAME",
 };
 
-bool trains(const v1::JobSpec& spec) { return spec.launch().mode() != v1::LAUNCH_MODE_EVAL && spec.launch().mode() != v1::LAUNCH_MODE_PREDICT; }
+bool is_strategy(const v1::JobSpec& spec) { return spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY; }
 
+// A strategy is that of a training.
 std::string_view mode_word(const v1::JobSpec& spec) {
   const v1::LaunchMode mode = spec.launch().mode();
   return mode == v1::LAUNCH_MODE_FINETUNE ? "finetune" : mode == v1::LAUNCH_MODE_EVAL ? "eval" : mode == v1::LAUNCH_MODE_PREDICT ? "predict" : "train";
@@ -98,8 +103,11 @@ void set_arguments(Launching& launching) {
   put_default_option(command, "--use_parallel", alone ? "False" : "True");
   if (alone) put_default_option(command, "--device_id", "${device_id}");
   put_option(command, "--output_dir", "${save.dir}", kSource);
-  if (!request.resuming() || !trains(spec)) return;
-  put_option(command, "--load_checkpoint", "${resume.dir}", kSource);
+  put_profile(launching);
+  if (is_strategy(spec)) put_option(command, "--only_save_strategy", "True", kSource);
+  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(spec)) put_option(command, "--load_checkpoint", "${start.dir}", kStartSource);
+  if (!request.resuming() || !asks_for_training(spec)) return;
+  put_option(command, "--load_checkpoint", "${resume.dir}", resume_word(request, kSource));
   put_option(command, "--resume_training", "True", kSource);
   // What was to be cut to this job's layout at the first start is in that layout now, whatever the configuration says.
   put_option(command, "--auto_trans_ckpt", "False", kSource);
@@ -188,7 +196,8 @@ void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Proble
   if (!spec.launch().config().empty() && config)
     problems.push_back({.key = key_of(command, "--config"), .message = "launch.config says already which configuration; leave one of the two out"});
   const auto mode = find_option(command, "--run_mode");
-  if (mode && mode->value.find('$') == std::string_view::npos && mode->value != mode_word(spec))
+  const bool of_finetune = is_strategy(spec) && mode && mode->value == "finetune";
+  if (mode && mode->value.find('$') == std::string_view::npos && mode->value != mode_word(spec) && !of_finetune)
     problems.push_back(
         {.key = command[mode->word].key,
          .message = fmt::format("--run_mode '{}' is not launch.mode, '{}': say it once, with launch.mode", ranktable::shown(mode->value), mode_word(spec))});
@@ -200,13 +209,27 @@ void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Proble
                                 ranks_asked(spec))});
   if (is_true(parallel) && ranks_asked(spec) == 1)
     problems.push_back({.key = command[parallel->word].key, .message = "--use_parallel True with one rank is refused by MindSpore; leave it out"});
-  if (is_true(find_option(command, "--only_save_strategy")))
-    problems.push_back({.key = key_of(command, "--only_save_strategy"), .message = "is launch.mode: strategy, which is known but not in this release"});
+  if (is_true(find_option(command, "--only_save_strategy")) && !is_strategy(spec))
+    problems.push_back({.key = key_of(command, "--only_save_strategy"),
+                        .message = "ends with status 0 and no step trained: write launch.mode: strategy in its place, which looks for every rank's file"});
+  if (is_strategy(spec) && ranks_asked(spec) == 1)
+    problems.push_back(
+        {.key = "launch.mode", .message = "strategy with one rank: a model that is not split has none; ask for as many devices as are to train it"});
+}
+
+// What spec.start gives has one place on the command line.
+void check_start_alone(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
+  if (!has_start(spec) || names_start_dir(spec)) return;
+  if (const auto load = find_option(command, "--load_checkpoint"))
+    problems.push_back({.key = command[load->word].key, .message = "start.from says already what is loaded; leave one of the two out"});
+  if (starts_as_weights(spec) && is_true(find_option(command, "--resume_training")))
+    problems.push_back({.key = key_of(command, "--resume_training"),
+                        .message = "goes on from a checkpoint, and start.as: weights begins anew with its weights; write start.as: resume, or leave it out"});
 }
 
 // Weights, and what only looks like a checkpoint to go on from; r0.6 to r0.8 load a rank's part of one in sink mode alone.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
-  if (!trains(spec)) return;
+  if (!asks_for_training(spec)) return;
   const auto load = find_option(command, "--load_checkpoint");
   if (load && is_true(find_option(command, "--resume_training")))
     if (const std::string wrong = resume_problem(load->value); !wrong.empty())
@@ -215,6 +238,11 @@ void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Proble
     problems.push_back({.key = key_of(command, "--sink_mode"),
                         .message = "without sink mode a later attempt cannot load the ranks' parts of a checkpoint; leave it out, or start every attempt from "
                                    "the beginning with resume: none"});
+  const bool profiles = spec.observe().has_profile();
+  if (spec.resume().enabled() && ranks_asked(spec) > 1 && (profiles || is_true(find_option(command, "--profile"))))
+    problems.push_back({.key = profiles ? "observe.profile" : key_of(command, "--profile"),
+                        .message = "a profile turns sink mode off (up to MindFormers r1.1), and without it a later attempt cannot load the ranks' parts of a "
+                                   "checkpoint; start every attempt from the beginning with resume: none"});
 }
 
 void check_launcher(const v1::JobSpec& spec, Problems& problems) {
@@ -268,6 +296,11 @@ void launch_mindformers(Launching& launching) {
 // By --output_dir. LOCAL_DEFAULT_PATH alone, which every command gets, does not count in newer releases.
 bool mindformers_sets_save_dir(const v1::JobSpec& spec) { return is_known_command(spec, spec_words(spec)); }
 
+// By --load_checkpoint; of a node's script the one that it calls msrun with.
+bool mindformers_loads_start(const v1::JobSpec& spec) {
+  return spec.launch().per() == v1::LAUNCH_PER_NODE ? spec.launch().adopt() : is_known_command(spec, spec_words(spec));
+}
+
 std::string_view mindformers_needs(const v1::JobSpec& spec) {
   return ranks_asked(spec) == 1 ? "" : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kCompanions : kLaunchFiles;
 }
@@ -277,6 +310,7 @@ void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
   if (is_known_command(spec, command)) {
     check_arguments(spec, command, problems);
     check_resumable(spec, command, problems);
+    check_start_alone(spec, command, problems);
   } else if (!spec.launch().config().empty() && !spec.launch().run().empty()) {
     problems.push_back(
         {.key = "launch.config", .message = "launch.run does not name run_mindformer.py, so nobody would read it; name the configuration in launch.run"});

@@ -154,7 +154,7 @@ void put_modelarts(Launching& launching, const Engine& engine) {
     put(env, "MA_CURRENT_INSTANCE_NAME", fmt::format("{}-worker-{}", job, number), kCompat);
     put(env, "MA_HOME", home, kCompat);
     put(env, "MA_MOUNT_PATH", home + "/modelarts", kCompat);
-    if (outside("MA_JOB_DIR")) put(env, "MA_JOB_DIR", directory_of(request.spec->code().at()), kCompat);
+    if (outside("MA_JOB_DIR")) put(env, "MA_JOB_DIR", directory_of(code_dir(*request.spec, request.out_dir, rank.node)), kCompat);
     if (outside("MA_LOG_DIR")) put(env, "MA_LOG_DIR", home + "/modelarts/log", kCompat);
   }
   if (gives_group_list(*request.spec) && on_ascend(request)) put_group_list(launching);

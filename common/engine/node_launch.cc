@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/engine/code_place.h"
 #include "common/engine/core_binding.h"
 #include "common/engine/engine.h"
 #include "common/engine/modelarts.h"
@@ -70,17 +71,19 @@ std::set<std::string_view> not_inherited(const v1::JobSpec& spec) {
   return names;
 }
 
-void add_setup(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
+void add_setup(v1::NodeLaunch& launch, const LaunchRequest& request, std::size_t node) {
+  const v1::JobSpec& spec = *request.spec;
   if (spec.runtime().setup().empty()) return;
   v1::Setup& setup = *launch.mutable_setup();
   *setup.mutable_commands() = spec.runtime().setup();
   *setup.mutable_timeout() = spec.runtime().setup_timeout();
   if (const auto names = not_inherited(spec); !names.empty()) setup.add_commands(fmt::format("unset {} || true", fmt::join(names, " ")));
-  setup.set_cwd(spec.code().at().empty() ? "/" : spec.code().at());
+  setup.set_cwd(code_dir(spec, request.out_dir, node));
 }
 
 // code.at goes without a target: it is where it is on the node, if the node has it; an image may have brought the code.
-void add_container(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
+void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
+  const v1::JobSpec& spec = *request.spec;
   if (spec.runtime().image().empty()) return;
   v1::Container& container = *launch.mutable_container();
   container.set_image(spec.runtime().image());
@@ -90,6 +93,15 @@ void add_container(v1::NodeLaunch& launch, const v1::JobSpec& spec) {
     out.set_target(mount.target());
     out.set_read_only(mount.read_only());
   }
+  // Nobody writes there, and what is not there is missed by whoever reads it.
+  const auto add_read = [&container](const std::string& path) {
+    if (path.empty()) return;
+    v1::ContainerMount& out = *container.add_mounts();
+    out.set_source(path);
+    out.set_read_only(true);
+  };
+  for (const v1::InputSpec& input : spec.inputs()) add_read(input.path());
+  if (request.resume_source.empty()) add_read(request.start_dir);  // of links the agent mounts what they lead to
   std::string code = spec.code().at();
   while (code.ends_with('/')) code.pop_back();
   if (!code.empty()) container.add_mounts()->set_source(std::move(code));
@@ -117,15 +129,17 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   if (!spec.runtime().user().empty() && spec.runtime().user() != "submitter") launch.set_user(spec.runtime().user());
   if (spec.launch().per() == v1::LAUNCH_PER_NODE) launch.mutable_script()->set_adopt(spec.launch().adopt());
   add_dirs(launch, request, plan, node);
+  add_code_copy(launch, request, node);
   add_files(launch, plan, node);
   add_patched(launch, plan, node);
   add_companions(launch, plan, node);
-  add_setup(launch, spec);
-  add_container(launch, spec);
+  add_setup(launch, request, node);
+  add_container(launch, request);
   *launch.mutable_watching() = plan.watching;
-  if (request.resuming()) {
+  // As weights the links are made as well, where the step is known: what the ranks load then is that step alone.
+  if (!request.resume_source.empty()) {
     v1::ResumeLinks& resume = *launch.mutable_resume();
-    resume.set_dir(request.resume_dir);
+    resume.set_dir(request.resuming() ? request.resume_dir : request.start_dir);
     resume.set_source(request.resume_source);
     resume.set_step(request.resume_step);
     resume.set_layout(plan.watching.layout());
@@ -157,6 +171,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     for (const auto& [name, value] : rank->env)
       if (!common.contains(name) && !is_the_nodes(*rank, name)) (*process.mutable_env())[name] = value.text;
     process.set_plog_dir(rank->plog_dir);
+    process.set_success_file(rank->success_file);
   }
   return launch;
 }

@@ -17,6 +17,8 @@
 
 #include "common/engine/host_network.h"
 #include "common/engine/rows.h"
+#include "common/engine/start.h"
+#include "common/engine/training_end.h"
 
 namespace muster::engine {
 namespace {
@@ -86,6 +88,9 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
     problems.push_back({.key = "launch.launcher",
                         .message = "with launch.per: node only msrun is served: the script calls msrun, and muster answers it; write launcher: msrun, or "
                                    "leave launch.per out: muster then makes the rank table and starts every rank itself"});
+  if (spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY)
+    problems.push_back({.key = "launch.mode",
+                        .message = "strategy is for launch.per: rank, where muster gives every rank its arguments; a script says --only_save_strategy itself"});
   const std::string line_end = "\n";
   if (spec.output_dir().find(line_end) != std::string::npos || spec.checkpoint().dir().find(line_end) != std::string::npos)
     problems.push_back({.key = "output_dir", .message = "has a line feed in it, which a script a node cannot be told of; choose another directory"});
@@ -94,7 +99,13 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
 // As megatron.cc has it for a rank's own command line: --save is the attempt's, and on an attempt that resumes nothing loads but the chosen step.
 ArgumentEdits adopted_megatron(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-with --save --load", fmt::format("set --save {}", request.save_dir)};
-  if (!request.resuming()) return edits;
+  if (!request.resuming()) {
+    if (request.start_dir.empty() || names_start_dir(*request.spec)) return edits;
+    edits.push_back(fmt::format("put --load {}", request.start_dir));
+    for (const char* edit : {"drop-value --ckpt-step", "match --finetune --load", "match --no-load-optim --load", "match --no-load-rng --load"})
+      edits.emplace_back(edit);
+    return edits;
+  }
   for (const std::string& edit : {fmt::format("put --load {}", request.resume_dir), std::string("drop-value --ckpt-step"), std::string("drop --finetune"),
                                   std::string("match --no-load-optim --no-save-optim"), std::string("match --no-load-rng --no-save-rng")})
     edits.push_back(edit);
@@ -104,8 +115,9 @@ ArgumentEdits adopted_megatron(const LaunchRequest& request) {
 // As mindformers.cc has it for a rank's own command line.
 ArgumentEdits adopted_mindformers(const LaunchRequest& request) {
   ArgumentEdits edits = {"only-script run_mindformer.py", fmt::format("put --output_dir {}", request.save_dir)};
-  const v1::LaunchMode mode = request.spec->launch().mode();
-  if (!request.resuming() || mode == v1::LAUNCH_MODE_EVAL || mode == v1::LAUNCH_MODE_PREDICT) return edits;
+  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec))
+    edits.push_back(fmt::format("put --load_checkpoint {}", request.start_dir));
+  if (!request.resuming() || !asks_for_training(*request.spec)) return edits;
   edits.push_back(fmt::format("put --load_checkpoint {}", request.resume_dir));
   for (const char* edit : {"put --resume_training True", "put --auto_trans_ckpt False", "drop-value --src_strategy_path_or_dir"}) edits.emplace_back(edit);
   return edits;

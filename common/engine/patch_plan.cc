@@ -7,6 +7,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "common/engine/config_checks.h"
+#include "common/engine/observing.h"
 #include "common/engine/ranktable/words.h"
 #include "common/engine/template.h"
 
@@ -95,10 +97,25 @@ void add_variables(std::vector<Edit>& edits, const v1::JobSpec& spec, bool resum
   edits.push_back(std::move(edit));
 }
 
+// A name that is relative is so to the working directory of the ranks, where it is the code's unless launch.cwd is another.
+void add_profile(std::vector<Edit>& edits, const v1::JobSpec& spec) {
+  const auto patch = profile_patch(spec);
+  if (!patch) return;
+  const bool known = spec.launch().cwd().empty() || patch->file().starts_with('/');
+  const std::string source = known ? plain_path(below_code(spec, patch->file())) : "";
+  auto edit = known ? std::ranges::find(edits, source, &Edit::source) : edits.end();
+  if (edit == edits.end()) edit = edits.insert(edits.end(), Edit{.key = "observe.profile", .name = patch->file(), .source = source});
+  for (const v1::ConfigChange& change : patch->changes()) {
+    edit->items.emplace_back(change.at(), change.value());
+    edit->item_keys.emplace_back("observe.profile");
+  }
+}
+
 std::vector<Edit> edits_of(const v1::JobSpec& spec, bool resuming, Problems& problems) {
   std::vector<Edit> edits;
   add_changes(edits, spec, "launch.patch", spec.launch().patch());
   if (resuming) add_changes(edits, spec, "resume.patch", spec.resume().patch());
+  add_profile(edits, spec);
   add_variables(edits, spec, resuming, problems);
   return edits;
 }
@@ -161,11 +178,12 @@ class PatchPlanner {
     std::vector<PatchPlan> made;
     for (std::size_t i = 0; i < edits_.size(); ++i) {
       Edit& edit = edits_[i];
-      PatchPlan one{.node = first.node, .key = edit.vars.empty() ? "launch.patch" : "launch.vars"};
+      PatchPlan one{.node = first.node, .key = edit.key == "observe.profile" ? edit.key : edit.vars.empty() ? "launch.patch" : "launch.vars"};
       const std::string name = text(edit.key, edit.name, first);
       one.source = edit.source.empty() ? plain_path(first.cwd + "/" + name) : plain_path(text(edit.key, edit.source, first));
       one.path = fmt::format("{}/{}/{}", dir, i, base_name(one.source));
-      for (const std::string& known : {one.source, name, plain_path(name), "./" + plain_path(name)}) names.try_emplace(known, i);
+      for (const std::string& known : {one.source, name, plain_path(name), "./" + plain_path(name), plain_path(spec_.code().at() + "/" + name)})
+        names.try_emplace(known, i);
       for (std::size_t j = 0; j < edit.items.size(); ++j)
         one.items.emplace_back(edit.items[j].first, text(edit.item_keys[j], edit.items[j].second, first, true));
       made.push_back(std::move(one));
@@ -183,6 +201,7 @@ class PatchPlanner {
     std::ranges::move(made, std::back_inserter(planning_.plan.patched));
     needs(first, "launch.script", spec_.launch().run().empty() ? spec_.launch().script() : "");
     needs(first, "launch.config", spec_.launch().config());
+    check_config(first);
   }
 
   void replace(std::size_t node, const std::unordered_map<std::string, std::size_t>& names, const std::vector<PatchPlan>& made) {
@@ -223,6 +242,32 @@ class PatchPlanner {
     if (!known) planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
   }
 
+  // What the configuration must not say, but where a change says otherwise.
+  void check_config(const RankPlan& first) {
+    const std::string& path = spec_.launch().config();
+    if (path.empty() || has_template(path)) return;
+    const std::string source = plain_path(text("launch.config", below_code(spec_, path), first));
+    const auto edit = std::ranges::find(edits_, plain_path(below_code(spec_, path)), &Edit::source);
+    for (const ConfigCheck& check : config_checks(spec_)) {
+      if (edit != edits_.end() && says_itself(*edit, check)) continue;
+      auto& files = planning_.plan.patched;
+      auto file = std::ranges::find_if(files, [&](const PatchPlan& one) { return one.node == first.node && one.path.empty() && one.key == "launch.config"; });
+      if (file == files.end()) file = files.insert(files.end(), {.node = first.node, .source = source, .key = "launch.config"});
+      file->items.emplace_back(check.at, check_text(check));
+    }
+  }
+
+  // A change of the place, or of what is around it; one that says what is refused is a problem.
+  bool says_itself(const Edit& edit, const ConfigCheck& check) {
+    bool changed = false;
+    for (std::size_t i = edit.items.size(); i-- > 0 && !changed;) {
+      const auto& [at, value] = edit.items[i];
+      changed = check.at == at || check.at.starts_with(at + ".");
+      if (check.at == at && says(value, check.refused)) planning_.problems.push_back({.key = edit.item_keys[i], .message = check.because});
+    }
+    return changed;
+  }
+
   const PatchPlanning& planning_;
   const v1::JobSpec& spec_;
   std::vector<Edit> edits_;
@@ -247,7 +292,9 @@ void drop_words(CommandLine& command, const google::protobuf::RepeatedPtrField<s
   command = std::move(kept);
 }
 
-std::vector<FilePatch> file_patches(const v1::JobSpec& spec) {
+std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {
+  v1::JobSpec spec = with_copies;
+  spec.mutable_code()->clear_patches();  // the files as they are before there is a copy of the code
   Problems ignored;
   std::vector<FilePatch> result;
   for (Edit& edit : edits_of(spec, false, ignored)) {
@@ -267,7 +314,7 @@ std::vector<FilePatch> file_patches(const v1::JobSpec& spec) {
 }
 
 bool patches_files(const v1::JobSpec& spec) {
-  return !spec.launch().patch().empty() || !spec.launch().vars().empty() || !spec.resume().patch().empty() || !spec.resume().vars().empty();
+  return profile_patch(spec) || !spec.launch().patch().empty() || !spec.launch().vars().empty() || !spec.resume().patch().empty() || !spec.resume().vars().empty();
 }
 
 }  // namespace muster::engine

@@ -4,6 +4,8 @@
 //   a word, what stands behind the '=' of one, or an absolute path in a variable, that is the file's name as the spec writes it or its whole path, becomes the
 //   copy's path; so does a value of launch.vars. A file that nothing of these names would be changed for nobody: a problem.
 //
+// So does the file from which MindSpeed-MM reads what to profile (observing.h).
+//
 // Templates in values have what is the same for all ranks of a node. Pure.
 #pragma once
 

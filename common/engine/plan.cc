@@ -8,18 +8,19 @@
 #include <optional>
 #include <unordered_set>
 
+#include "common/engine/code_place.h"
 #include "common/engine/hccl_cards.h"
 #include "common/engine/modelarts.h"
+#include "common/engine/observing.h"
 #include "common/engine/patch_plan.h"
 #include "common/engine/plog.h"
 #include "common/engine/rows.h"
+#include "common/engine/start.h"
 #include "common/engine/table_plan.h"
 #include "common/engine/template.h"
 
 namespace muster::engine {
 namespace {
-
-std::string code_root(const v1::JobSpec& spec) { return spec.code().at().empty() ? "/" : spec.code().at(); }
 
 std::string device_range(const std::vector<std::uint32_t>& devices) {
   if (devices.empty()) return "";
@@ -62,6 +63,9 @@ class RankValues final : public TemplateValues {
     if (name == "master.addr") return request_.nodes.front().address;
     if (name == "master.port") return std::to_string(request_.master_port);
     if (name == "rank_table") return rank_table();
+    if (name == "start.dir") return start_value(request_);
+    if (name.starts_with("inputs.")) return input_value(request_, name.substr(7));
+    if (name.starts_with("stages.")) return stage_value(request_, name.substr(7));
     if (name.starts_with("env:")) {
       if (variables_ == Variables::None)
         return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
@@ -139,6 +143,7 @@ class Planner {
       engine.launch(launching);
     plan_own_table(launching);
     put_plog(launching, engine);
+    put_dump(launching);
     for (KeyedProblem& problem : found) report(std::move(problem.key), std::move(problem.message));
     if (request_.imagined) return;  // of no known kind of device
     // The runtime counts what it sees upwards, whatever the order of the list: another order would give every rank another one's device.
@@ -207,7 +212,20 @@ class Planner {
       put(env, "PYTHONUNBUFFERED", "1", "muster");
       for (const auto& [name, keyed] : user) put(env, name.c_str(), expand(keyed, values), "runtime.env");
       for (const auto& [name, keyed] : resume) put(env, name.c_str(), expand(keyed, values), "resume.env");
+      put_inputs(env);
       put_own(rank, world);
+    }
+  }
+
+  void put_inputs(Environment& env) {
+    for (const v1::InputSpec& input : spec_.inputs()) {
+      if (input.env().empty()) continue;
+      const std::string key = fmt::format("inputs.{}", input.name());
+      auto path = input_value(request_, input.name());
+      if (path)
+        put(env, input.env().c_str(), std::move(*path), key.c_str());
+      else
+        report(key, std::move(path.error().message));
     }
   }
 
@@ -246,7 +264,7 @@ class Planner {
   // The command line, still with its templates.
   void base_command() {
     const v1::LaunchSpec& launch = spec_.launch();
-    cwd_ = launch.cwd().empty() ? literal(code_root(spec_)) : below_code(spec_, launch.cwd());
+    cwd_ = launch.cwd().empty() ? code_template(spec_) : below_code(spec_, launch.cwd());
     for (int i = 0; i < launch.run_size(); ++i) add_word(fmt::format("launch.run[{}]", i), launch.run(i));
     if (launch.run_size() == 0) {
       const std::string& python = spec_.runtime().python();
@@ -331,12 +349,23 @@ class Planner {
     watching.set_world_size(static_cast<std::uint32_t>(training_world(request_)));
     watching.set_success_regex(spec_.success().regex());
     watching.set_success_last_step(spec_.success().last_step());
+    fill_rank_files(plan);
     if (spec_.success().means_case() != v1::SuccessSpec::kFile) return;
     auto file = parse("success.file", spec_.success().file());
     if (!file) return;
     const std::string path = expand({.key = "success.file", .text = std::move(*file)}, RankValues(request_, plan.ranks.front(), whole_, variables()));
-    watching.set_success_file(path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path));
+    watching.set_success_file(below_out(path));
   }
+
+  void fill_rank_files(LaunchPlan& plan) {
+    if (spec_.success().means_case() != v1::SuccessSpec::kRankFile) return;
+    auto file = parse("success.rank_file", spec_.success().rank_file());
+    if (!file) return;
+    const Keyed keyed{.key = "success.rank_file", .text = std::move(*file)};
+    for (RankPlan& rank : plan.ranks) rank.success_file = below_out(expand(keyed, RankValues(request_, rank, whole_, variables())));
+  }
+
+  [[nodiscard]] std::string below_out(const std::string& path) const { return path.starts_with('/') ? path : fmt::format("{}/{}", request_.out_dir, path); }
 
   const LaunchRequest& request_;
   const v1::JobSpec& spec_;
@@ -355,12 +384,6 @@ std::string literal(std::string_view text) {
   std::string result;
   for (const char c : text) result.append(c == '$' ? 2 : 1, c);
   return result;
-}
-
-std::string below_code(const v1::JobSpec& spec, std::string_view path) {
-  if (path.starts_with('/') || path.starts_with("${")) return std::string(path);
-  const std::string root = literal(code_root(spec));
-  return root.ends_with('/') ? fmt::format("{}{}", root, path) : fmt::format("{}/{}", root, path);
 }
 
 std::string_view device_type(const LaunchRequest& request, const NodeSlot& node) {
@@ -397,16 +420,19 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
 std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
   // The longest that a placement can make of it: every key filled in, on an attempt that resumes.
   LaunchRequest request{.spec = &spec, .job_id = std::string(13, '0'), .attempt = 2, .master_port = 65535, .resume_step = 0};
-  request.imagined = true;
+  request.imagined = request.unresolved = true;
   request.nodes = {{.name = std::string(63, 'n'), .address = std::string(45, '1'), .devices = {0}, .first_rank = 0, .rank_count = 1}};
   request.out_dir = "/" + std::string(1000, 'o');
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   request.resume_dir = resume_dir(spec, request.out_dir, request.attempt);
+  if (starts_as_weights(spec)) request.start_dir = request.resume_dir;
   Planner planner(request);
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
   if (const Engine* engine = find_engine(spec.engine()); engine != nullptr && engine->check != nullptr) engine->check(spec, problems);
   check_node_script(spec, problems);
+  check_observing(spec, problems);
+  check_start(spec, problems);
   check_cards(spec, problems);
   if (auto dir = checkpoint_dir(spec, request.out_dir); !dir) problems.push_back({.key = "checkpoint.dir", .message = dir.error().message});
   return problems;

@@ -41,7 +41,7 @@ struct Launching {
 
 // A text that is no template, as one.
 std::string literal(std::string_view text);
-// A path of the spec, still with its templates: below the code tree unless absolute.
+// A path of the spec, still with its templates: below the code tree unless absolute (code_place.cc).
 std::string below_code(const v1::JobSpec& spec, std::string_view path);
 
 // resources.type, or what the node has where that is auto.
@@ -61,6 +61,7 @@ void put_torchrun(Launching& launching, const char* source);
 void launch_megatron(Launching& launching);
 void check_megatron(const v1::JobSpec& spec, Problems& problems);
 bool megatron_sets_save_dir(const v1::JobSpec& spec);
+bool megatron_loads_start(const v1::JobSpec& spec);
 // What MindSpeed-MM has in common with Megatron-LM.
 void launch_on_megatron(Launching& launching, const char* source);
 
@@ -70,6 +71,7 @@ void check_mindspeed_mm(const v1::JobSpec& spec, Problems& problems);
 void launch_mindformers(Launching& launching);
 void check_mindformers(const v1::JobSpec& spec, Problems& problems);
 bool mindformers_sets_save_dir(const v1::JobSpec& spec);
+bool mindformers_loads_start(const v1::JobSpec& spec);
 std::string_view mindformers_needs(const v1::JobSpec& spec);
 std::span<const std::string_view> mindformers_identity();
 std::span<const std::string_view> mindformers_cloud();

@@ -12,10 +12,13 @@ namespace muster::engine {
 namespace {
 
 // The list is closed: a name that is not here is an error, so that a typing error never reaches a training script.
-constexpr std::array<std::string_view, 20> kNames = {
-    "job.name", "out",     "save.dir",   "attempt",     "rank",        "local_rank", "device_id",  "device_range", "node.rank", "node.ip",
-    "nodes",    "devices", "world_size", "master.addr", "master.port", "rank_table", "resume.dir", "resume.step",  "inputs.X",  "env:X",
+constexpr std::array<std::string_view, 22> kNames = {
+    "job.name", "out",        "save.dir",    "attempt",     "rank",       "local_rank", "device_id",   "device_range", "node.rank",    "node.ip",  "nodes",
+    "devices",  "world_size", "master.addr", "master.port", "rank_table", "resume.dir", "resume.step", "start.dir",    "stages.S.out", "inputs.X", "env:X",
 };
+
+constexpr std::string_view kWordLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+constexpr std::string_view kStageLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 
 bool variable_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -27,7 +30,17 @@ Result<void> check_name(std::string_view name) {
     if (variable_name(name.substr(4))) return {};
     return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' does not name a variable (letters, digits and _, as in ${{env:HOME}})", name));
   }
-  if (name.starts_with("inputs.")) return fail(ErrorCode::Unsupported, fmt::format("'${{{}}}' is known but not in this release", name));
+  if (name.starts_with("inputs.")) {
+    const std::string_view input = name.substr(7);
+    if (!input.empty() && input.size() <= 63 && input.find_first_not_of(kWordLetters) == std::string_view::npos) return {};
+    return fail(ErrorCode::InvalidArgument, fmt::format("'${{{}}}' does not name an input (letters, digits and _, as in ${{inputs.data}})", name));
+  }
+  if (name.starts_with("stages.")) {
+    const std::string_view stage = name.ends_with(".out") && name.size() > 11 ? name.substr(7, name.size() - 11) : "";
+    if (!stage.empty() && stage.size() <= 63 && stage.find_first_not_of(kStageLetters) == std::string_view::npos) return {};
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'${{{}}}' is not known: of a stage there is its output directory, as in ${{stages.prepare.out}}", name));
+  }
   if (std::ranges::find(kNames, name) != kNames.end()) return {};
   const std::string_view near = nearest(name, kNames);
   if (!near.empty())

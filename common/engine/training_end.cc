@@ -34,9 +34,20 @@ bool is_training(std::string_view mode) { return mode == "train" || mode == "fin
 
 bool trains_surely(const v1::JobSpec& spec) { return spec.engine() != "mindformers" || mindformers_sets_save_dir(spec) || is_training(literal_run_mode(spec)); }
 
+bool asks_for_training(const v1::JobSpec& spec) {
+  const v1::LaunchMode mode = spec.launch().mode();
+  return mode != v1::LAUNCH_MODE_EVAL && mode != v1::LAUNCH_MODE_PREDICT && mode != v1::LAUNCH_MODE_STRATEGY;
+}
+
+// Where it goes by --output_dir, which muster gives to run_mindformer.py alone.
+std::string rank_file(const v1::JobSpec& spec) {
+  const bool told = spec.engine() == "mindformers" && spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY && mindformers_sets_save_dir(spec);
+  return told ? "${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt" : "";
+}
+
 std::string no_last_step(const v1::JobSpec& spec) {
   const v1::ObserveSpec& observe = spec.observe();
-  if (spec.launch().mode() == v1::LAUNCH_MODE_EVAL || spec.launch().mode() == v1::LAUNCH_MODE_PREDICT) return "launch.mode asks for no training";
+  if (!asks_for_training(spec)) return "launch.mode asks for no training";
   if (observe.grammar() == "none") return "observe.progress is none, so no line is read";
   if (observe.grammar() == "custom" && observe.total().empty()) return "observe.progress has no total";
   if (const std::string mode = spec.engine() == "mindformers" ? literal_run_mode(spec) : ""; !mode.empty() && !is_training(mode))

@@ -16,6 +16,8 @@
 //         logs/rank-<N>.cursor   agent: log segments after truncation, punched floor
 //         logs/worker.log        the worker's own complaints
 //         logs/companion-<NAME>.log   a companion's stdout and stderr; companion-<NAME>.cursor as of a rank
+//         logs/companion-rank-<N>.log agent: its copy of the file into which a node's script sends the output of rank N of the training; .cursor as of a rank
+//         logs/companion-rank-<N>.source   agent: how far that copy has come, and in which file
 //         setup.sh        agent, before the spawn: the commands of runtime.setup, 0600
 //         setup.env       the setup's last act: its environment, which every process of the attempt inherits
 //         logs/setup.log  the setup's stdout and stderr; setup.cursor as of a rank
@@ -84,6 +86,8 @@ class RunLayout {
   [[nodiscard]] std::filesystem::path cursor_beside(const std::string& name) const {
     return logs() / (name == kSetupLog ? "setup.cursor" : "companion-" + name + ".cursor");
   }
+  // Of a log that is a copy.
+  [[nodiscard]] std::filesystem::path source_beside(const std::string& name) const { return logs() / ("companion-" + name + ".source"); }
 
  private:
   std::filesystem::path root_;

@@ -183,6 +183,7 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume) {
   shown.set_attempt(resume.attempt.value);
   shown.set_step(resume.step);
   shown.set_path(bounded(resume.path, kPathMost));
+  shown.set_from_start(resume.from_start);
   return shown;
 }
 
@@ -219,6 +220,14 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
     shown.mutable_spec()->set_engine(job.spec.engine());
     if (job.spec.recovery().has_max_restarts()) shown.mutable_spec()->mutable_recovery()->set_max_restarts(job.spec.recovery().max_restarts());
     for (const JobId& id : job.waits_for) shown.mutable_spec()->mutable_schedule()->add_after(id.str());
+    if (job.spec.has_stage()) {
+      v1::StageSpec& stage = *shown.mutable_spec()->mutable_stage();
+      stage.set_chain(job.spec.stage().chain());
+      stage.set_chain_name(job.spec.stage().chain_name());
+      stage.set_name(job.spec.stage().name());
+      stage.set_number(job.spec.stage().number());
+      stage.set_count(job.spec.stage().count());
+    }
   }
   shown.set_phase(to_v1(job.phase));
   *shown.mutable_submitted_at() = to_v1(job.submitted_at);

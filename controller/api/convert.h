@@ -23,9 +23,9 @@ v1::ResumePoint to_v1(const core::ResumePoint& resume);
 // The latest reading of the newest attempt that was heard of; nothing: none since this controller started.
 std::optional<v1::Progress> progress_of(const core::Presence& presence, const JobId& job);
 
-// List: what a row of a list shows. Of the spec name, engine and recovery.max_restarts (a spec may have a megabyte), and as schedule.after the jobs that are
-// still waited for; the last attempt without its exits, its nodes as far as they fit into half a megabyte, no incidents. Full: attempts and incidents by the
-// rule of attempt_detail.h. Checkpoints are fill()'s. Sentences are cut (bounded.h).
+// List: what a row of a list shows. Of the spec name, engine, recovery.max_restarts and whose stage it is (a spec may have a megabyte), and as schedule.after
+// the jobs that are still waited for; the last attempt without its exits, its nodes as far as they fit into half a megabyte, no incidents. Full: attempts and
+// incidents by the rule of attempt_detail.h. Checkpoints are fill()'s. Sentences are cut (bounded.h).
 enum class Detail { List, Full };
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const std::string& cluster_out, Detail detail);
 

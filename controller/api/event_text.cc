@@ -47,7 +47,9 @@ struct Sayer {
       if (&node - e.nodes.data() < 4) nodes += (nodes.empty() ? "" : ", ") + node.node.str();
     }
     if (e.nodes.size() > 4) nodes += fmt::format(" and {} more", e.nodes.size() - 4);
-    const std::string from = e.resume ? fmt::format("resumes from step {}", e.resume->step) : "from the beginning";
+    const bool given = e.resume && e.resume->from_start;
+    const std::string from =
+        e.resume ? fmt::format("{} from step {}{}", given ? "starts" : "resumes", e.resume->step, given ? " of start.from" : "") : "from the beginning";
     const std::string table = e.table_sha256.empty() ? "" : "; rank table " + e.table_sha256;
     return {"attempt-placed", fmt::format("attempt {} placed: {} on {}; {}{}", e.attempt.value, plural(ranks, "rank"), nodes, from, table)};
   }

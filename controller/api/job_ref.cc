@@ -4,6 +4,7 @@
 #include <ranges>
 #include <vector>
 
+#include "controller/api/chain_view.h"
 #include "controller/api/job_id.h"
 
 namespace muster::controller {
@@ -11,6 +12,12 @@ namespace {
 
 bool looks_like_id(const std::string& text) {
   return text.size() == kJobIdLength && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); });
+}
+
+JobRef stage_of(const core::Ledger& ledger, const JobId& chain) {
+  JobRef ref{.id = stage_that_matters(ledger, chain), .chain = chain};
+  ref.archived = !ledger.jobs.contains(ref.id);
+  return ref;
 }
 
 template <class Map>
@@ -37,6 +44,9 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
   if (ledger.jobs.contains(id)) return JobRef{.id = id};
   if (ledger.tombstones.contains(id)) return JobRef{.id = id, .archived = true};
   if (const auto live = ledger.live_names.find(text); live != ledger.live_names.end()) return JobRef{.id = live->second};
+  const auto chain = ledger.chain_names.find(text);
+  const bool chained = chain != ledger.chain_names.end();
+  if (chained && is_live_chain(ledger, chain->second)) return stage_of(ledger, chain->second);
   std::optional<JobRef> named;
   for (const auto& [job, record] : std::views::reverse(ledger.jobs)) {
     if (record.spec.name() != text) continue;
@@ -49,6 +59,7 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
     named = JobRef{.id = job, .archived = true};
     break;
   }
+  if (chained && (!named || chain->second > named->id)) return stage_of(ledger, chain->second);
   if (named) return *named;
   std::vector<JobRef> found;
   add_with_prefix(ledger.jobs, text, false, found);

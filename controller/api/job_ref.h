@@ -1,6 +1,7 @@
-// What people type for a job: id, unique prefix of an id, name, "@last". Pure.
+// What people type for a job: id, unique prefix of an id, name, "@last", name of a chain. Pure.
 //
-// Order: "@last"; a whole id; the name of a live job; the newest finished job of that name; a unique prefix. Ambiguous is Conflict and lists some.
+// Order: "@last"; a whole id; the name of a live job; that of a chain of which some stage has not ended; the newer one of the newest finished job and the
+// newest chain of that name; a unique prefix. Ambiguous is Conflict and lists some. A chain's name stands for its stage that matters most (chain_view.h).
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ namespace muster::controller {
 struct JobRef {
   JobId id;
   bool archived = false;  // not in the ledger: its rows, if any, are in the archive
+  JobId chain = {};       // asked for by the name of this chain; empty: by its own
 };
 Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text);
 

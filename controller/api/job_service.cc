@@ -9,16 +9,50 @@
 #include "controller/api/archive_read.h"
 #include "controller/api/attempt_launch.h"
 #include "controller/api/bounded.h"
+#include "controller/api/chain_view.h"
+#include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
+#include "controller/api/find_stages.h"
 #include "controller/api/job_page.h"
 #include "controller/api/plan.h"
-#include "controller/api/resolve_after.h"
+#include "controller/core/chains.h"
 
 namespace muster::controller {
 namespace {
 
 constexpr std::size_t kRequestIdMax = 128;
 constexpr std::uint32_t kPageDefault = 100, kPageMax = 1'000;
+
+Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
+  Submission submission{.doing = "submitting"};
+  if (request.stages().empty()) {
+    if (!request.done().empty()) return fail(ErrorCode::InvalidArgument, "submitting a job: it has no stages, so none of them can be done");
+    auto spec = complete_spec(request.spec());
+    if (!spec) return fail(std::move(spec.error()));
+    submission.jobs.push_back(*std::move(spec));
+    return submission;
+  }
+  if (request.has_spec()) return fail(ErrorCode::InvalidArgument, "submitting a job: there are both a spec and stages; a chain is its stages alone");
+  auto chain = complete_chain(request.stages(), request.done());
+  if (!chain) return fail(std::move(chain.error()));
+  submission.jobs = std::move(chain->stages);
+  submission.done = std::move(chain->done);
+  return submission;
+}
+
+std::string what_is(const Submission& submission) {
+  const v1::JobSpec& first = submission.jobs.front();
+  return first.has_stage() ? "chain '" + first.stage().chain_name() + "'" : "job '" + first.name() + "'";
+}
+
+void fill_submitted(const View& view, const JobId& job, bool repeated, v1::SubmitJobResponse& response) {
+  response.set_job_id(job.str());
+  response.set_repeated_request(repeated);
+  for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, job))) *response.add_stages() = std::move(stage);
+  // Empty: an archived job, asked for again by its request id.
+  const auto events = view.history.of_job(job, JournalIndex(0));
+  response.set_index(events.empty() ? 0 : events.front()->index());
+}
 
 template <class Response>
 class Refused final : public grpc::ServerWriteReactor<Response> {
@@ -31,52 +65,59 @@ class Refused final : public grpc::ServerWriteReactor<Response> {
 
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
-    auto spec = complete_spec(request->spec());
-    if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
+    auto submission = read_submission(*request);
+    if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
+    const std::string what = what_is(*submission);
     if (request->request_id().size() > kRequestIdMax) {
       return reactor->Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
     }
     if (edge_.low_on_space && edge_.low_on_space()) {
-      return reactor->Finish(
-          {grpc::StatusCode::RESOURCE_EXHAUSTED,
-           "submitting job '" + spec->name() +
-               "': the controller's disk is nearly full, new jobs are refused until there is room; running ones go on; submit it again then"});
+      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what +
+                                                                        ": the controller's disk is nearly full, new jobs are refused until there is room; "
+                                                                        "running ones go on; submit it again then"});
     }
-    if (spec->schedule().after().empty()) return submit(*std::move(spec), {}, request, response, reactor);
-    const bool taken = edge_.shell.read([this, request, response, reactor, spec = *std::move(spec)](const View& view) mutable {
-      // Asked again it is the same job, whatever has become of those that it names.
-      if (const RequestId id(request->request_id()); !id.empty() && view.ledger.request_ids.contains(id))
-        return submit(std::move(spec), {}, request, response, reactor);
-      const std::string doing = "submitting job '" + spec.name() + "': ";
-      resolve_after(edge_, view, std::move(spec), [this, request, response, reactor, doing](Result<ResolvedAfter> after) {
-        if (!after) return reactor->Finish(rpc::to_status({after.error().code, doing + after.error().message}));
-        submit(std::move(after->spec), std::move(after->archived), request, response, reactor);
-      });
-    });
+    const WallTime now = edge_.shell.now().wall;
+    for (std::size_t i = 0; i < submission->jobs.size(); ++i) submission->ids.push_back(ids_.next(now));
+    std::vector<JobId> ids = submission->ids;
+    if (is_plain(submission->jobs.front())) return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request, response, reactor);
+    const bool taken =
+        edge_.shell.read([this, request, response, reactor, ids = std::move(ids), submission = *std::move(submission)](const View& view) mutable {
+          // Asked again it is the same job, whatever has become of those that it names.
+          const RequestId id(request->request_id());
+          if (const auto known = view.ledger.request_ids.find(id); !id.empty() && known != view.ledger.request_ids.end()) {
+            fill_submitted(view, known->second, true, *response);
+            return reactor->Finish(grpc::Status::OK);
+          }
+          resolve(edge_, view, std::move(submission), [this, request, response, reactor, ids = std::move(ids)](Result<Resolved> resolved) mutable {
+            if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+            submit(*std::move(resolved), std::move(ids), request, response, reactor);
+          });
+        });
     if (!taken) reactor->Finish(overloaded());
   });
 }
 
-void JobService::submit(v1::JobSpec spec, std::map<JobId, core::ArchivedEnd> archived, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+void JobService::submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
                         grpc::ServerUnaryReactor* reactor) {
-  const Now now = edge_.shell.now();
-  std::string hash = spec::spec_hash(spec);
-  core::SubmitJob input{.job = ids_.next(now.wall),
-                        .request_id = RequestId(request->request_id()),
-                        .spec = std::move(spec),
-                        .spec_hash = std::move(hash),
-                        .archived = std::move(archived)};
-  const bool taken = edge_.shell.submit(std::move(input), now, [reactor, response](const Outcome& outcome, const View& view) {
+  core::SubmitJob input{.job = ids.front(), .request_id = RequestId(request->request_id())};
+  input.spec_hash = spec::spec_hash(resolved.jobs.front());
+  input.spec = std::move(resolved.jobs.front());
+  input.archived = std::move(resolved.archived);
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    std::string hash = spec::spec_hash(resolved.jobs[i]);
+    input.behind.push_back({.job = ids[i], .spec = std::move(resolved.jobs[i]), .spec_hash = std::move(hash)});
+  }
+  const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(), [reactor, response](const Outcome& outcome, const View& view) {
     if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
-    response->set_job_id(outcome.job->str());
-    response->set_repeated_request(outcome.repeated);
-    // Empty: an archived job, asked for again by its request id.
-    const auto events = view.history.of_job(*outcome.job, JournalIndex(0));
-    response->set_index(events.empty() ? 0 : events.front()->index());
+    fill_submitted(view, *outcome.job, outcome.repeated, *response);
     reactor->Finish(grpc::Status::OK);
   });
   if (!taken) reactor->Finish(overloaded());
+}
+
+grpc::ServerUnaryReactor* JobService::FindStages(grpc::CallbackServerContext* context, const v1::FindStagesRequest* request, v1::FindStagesResponse* response) {
+  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { find_stages(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest* request, v1::PlanJobResponse* response) {
@@ -98,6 +139,8 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
+      response->set_asked_for_chain(!ref->chain.empty());
+      for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, ref->id))) *response->add_chain() = std::move(stage);
       if (!ref->archived) {
         fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, request->checkpoints_before());
         return reactor->Finish(grpc::Status::OK);
@@ -153,7 +196,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       const JobId id = ref->id;
-      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason()}, edge_.shell.now(),
+      const bool accepted = edge_.shell.submit(core::CancelJob{.job = id, .reason = request->reason(), .whole_chain = !ref->chain.empty()}, edge_.shell.now(),
                                                [reactor, response, id](const Outcome& outcome, const View& after) {
                                                  if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
                                                  response->set_job_id(id.str());

@@ -1,11 +1,13 @@
-// JobService: submit, ask, cancel. Watching is watch.h, logs are read_logs.h, planning is plan.h, recorded launches are attempt_launch.h.
+// JobService: submit, ask, cancel. What submissions name is resolve_chain.h, stages that are done are find_stages.h, watching is watch.h, logs are read_logs.h,
+// planning is plan.h, recorded launches are attempt_launch.h.
 #pragma once
 
-#include <map>
+#include <vector>
 
 #include "controller/api/edge.h"
 #include "controller/api/job_id.h"
 #include "controller/api/read_logs.h"
+#include "controller/api/resolve_chain.h"
 #include "controller/api/watch.h"
 #include "muster/v1/job_service.grpc.pb.h"
 
@@ -17,6 +19,7 @@ class JobService final : public v1::JobService::CallbackService {
       : edge_(edge), ids_(seed), pacer_(edge.work), followers_(edge), watch_queue_max_(watch_queue_max) {}
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext*, const v1::SubmitJobRequest*, v1::SubmitJobResponse*) override;
+  grpc::ServerUnaryReactor* FindStages(grpc::CallbackServerContext*, const v1::FindStagesRequest*, v1::FindStagesResponse*) override;
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext*, const v1::PlanJobRequest*, v1::PlanJobResponse*) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext*, const v1::GetJobRequest*, v1::GetJobResponse*) override;
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse*) override;
@@ -32,8 +35,8 @@ class JobService final : public v1::JobService::CallbackService {
   void stop() { pacer_.stop(); }
 
  private:
-  // Of a complete spec, with ids in schedule.after. Any thread.
-  void submit(v1::JobSpec spec, std::map<JobId, core::ArchivedEnd> archived, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+  // Of complete specs in which nothing is left to resolve, `ids` being theirs to be. Any thread.
+  void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
               grpc::ServerUnaryReactor* reactor);
 
   Edge& edge_;

@@ -1,28 +1,28 @@
 #include "controller/api/plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ranges>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "common/engine/ranktable/words.h"
 #include "common/rpc/channel.h"
-#include "common/spec/parse.h"
+#include "common/spec/values.h"
+#include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
-#include "controller/api/resolve_after.h"
+#include "controller/api/resolve_chain.h"
 #include "controller/api/show_launch.h"
-#include "controller/api/unknown_fields.h"
 #include "controller/core/predecessors.h"
+#include "controller/core/start_point.h"
 #include "controller/core/table_hosts.h"
-#include "controller/launch/bounds.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
 namespace {
 
-constexpr std::size_t kUnknownNamed = 6;
 // Ranks that are planned at once: some 4 KiB each.
 constexpr std::size_t kPlanRanksMost = 16'384;
 
@@ -51,10 +51,25 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
   return nodes;
 }
 
+// A job as it would be.
+struct Planned {
+  v1::JobSpec spec;
+  std::map<JobId, core::ArchivedEnd> archived = {};
+  std::set<JobId> beside = {};  // what stands for the stages of its chain
+  JobId id = {};
+};
+
+// What the first attempt would begin with. Of a stage that has not run its checkpoint's step is made up.
+std::optional<core::ResumePoint> planned_start(const v1::JobSpec& spec) {
+  if (core::starts_behind(spec)) return core::ResumePoint{.attempt = AttemptNo(1), .step = 0, .path = "", .from_start = true};
+  return core::known_start(spec);
+}
+
 // What PlanJob answers for a placement, or why it cannot.
 Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& request, const core::JobRecord& job, const core::PlaceResult& placed,
                        const std::string& cluster_out) {
-  engine::LaunchRequest launch = launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, std::nullopt, core::Ledger(), cluster_out);
+  engine::LaunchRequest launch =
+      launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port, planned_start(job.spec), core::Ledger(), cluster_out);
   launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
   const auto too_many = [&](std::string_view what) {
@@ -88,27 +103,34 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
 }
 
 // For which other jobs it would wait first; empty: for none.
-std::string behind_whom(const View& view, const ResolvedAfter& resolved) {
+std::string behind_whom(const View& view, const Planned& planned) {
   std::set<JobId> unfinished;
-  for (const std::string& id : resolved.spec.schedule().after()) {
-    const auto one = core::find_predecessor(view.ledger, resolved.archived, JobId(id));
+  std::string text;  // behind "would wait: "
+  const auto add = [&text](std::string_view line) { text += fmt::format("{}{}", text.empty() ? "" : "; ", line); };
+  const std::optional<JobId> start = core::starts_behind(planned.spec);
+  for (const std::string& id : planned.spec.schedule().after()) {
+    if (planned.beside.contains(JobId(id))) {
+      const auto& dirs = planned.spec.stage().dirs();
+      const auto stage = std::ranges::find(dirs, id, &v1::StageDir::job);
+      add(fmt::format("for {}{}", stage == dirs.end() ? id : fmt::format("stage '{}'", stage->stage()),
+                      start == JobId(id) ? ", whose newest checkpoint is not known yet (shown as that of step 0)" : ""));
+      continue;
+    }
+    const auto one = core::find_predecessor(view.ledger, planned.archived, JobId(id));
     if (one && !core::is_final(one->phase)) unfinished.insert(JobId(id));
   }
-  std::string text;  // behind "would wait: "
-  for (const std::string& line : core::waits_for_text(view.ledger, view.presence, unfinished)) {
-    text += (text.empty() ? "" : "; ") + line.substr(line.find(' ') + 1);
-  }
+  for (const std::string& line : core::waits_for_text(view.ledger, view.presence, unfinished)) add(line.substr(line.find(' ') + 1));
   return text;
 }
 
-void plan_in(Edge& edge, const View& view, ResolvedAfter resolved, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
+void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
              grpc::ServerUnaryReactor* reactor) {
-  if (const auto refused = core::refuse_predecessors(view.ledger, resolved.archived, resolved.spec))
-    return reactor->Finish(rpc::to_status({refused->code, fmt::format("planning job '{}': {}", resolved.spec.name(), refused->message)}));
-  response->set_waits_for(behind_whom(view, resolved));
+  if (const auto refused = core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.beside))
+    return reactor->Finish(rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.spec.name(), refused->message)}));
+  response->set_waits_for(behind_whom(view, planned));
   core::JobRecord job;
-  job.id = JobId("plan");
-  job.spec = std::move(resolved.spec);
+  job.id = planned.id;
+  job.spec = std::move(planned.spec);
   core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
   if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
   if (placed.nodes.empty() && response->waits_for().empty()) response->set_waits_for(placed.why);
@@ -123,38 +145,53 @@ void plan_in(Edge& edge, const View& view, ResolvedAfter resolved, const v1::Pla
   });
 }
 
-}  // namespace
+struct PlannedSubmission {
+  Submission submission;
+  std::size_t at = 0;  // which of its jobs is planned
+};
 
-Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
-  if (given.ByteSizeLong() > spec::kSpecBytesMax) {
+Result<PlannedSubmission> read_planned(const v1::PlanJobRequest& request) {
+  PlannedSubmission planned{.submission = {.doing = "planning"}};
+  if (request.stages().empty()) {
+    auto spec = complete_spec(request.spec());
+    if (!spec) return fail(std::move(spec.error()));
+    planned.submission.jobs.push_back(*std::move(spec));
+    planned.submission.ids.emplace_back("plan");
+    return planned;
+  }
+  auto chain = complete_chain(request.stages(), {});
+  if (!chain) return fail(std::move(chain.error()));
+  planned.at = chain->stages.size();
+  for (std::size_t i = 0; i < chain->stages.size(); ++i) {
+    const std::string& stage = chain->stages[i].stage().name();
+    if (stage == request.spec().stage().name()) planned.at = i;
+    planned.submission.ids.emplace_back(fmt::format("<id of {}>", stage));
+  }
+  if (planned.at == chain->stages.size())
     return fail(ErrorCode::InvalidArgument,
-                "checking the spec: it has " + std::to_string(given.ByteSizeLong()) + " bytes, at most " + std::to_string(spec::kSpecBytesMax));
-  }
-  // Before anything is looked at: a key of a newer muster would be ignored here, and once in the journal it would make it unreadable.
-  if (const auto unknown = unknown_fields(given); !unknown.empty()) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("checking the spec: this controller does not know {}{}; leave out what came with a newer muster, or "
-                                                        "upgrade the controller",
-                                                        fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
-                                                        unknown.size() > kUnknownNamed ? fmt::format(" and {} more", unknown.size() - kUnknownNamed) : ""));
-  }
-  v1::JobSpec spec = given;
-  const auto problems = spec::complete(spec);
-  if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
-  // Whatever would be refused at a start is refused now.
-  if (auto launches = check_launches(spec); !launches) return fail(ErrorCode::InvalidArgument, launches.error().message);
-  return spec;
+                fmt::format("planning chain '{}': stage '{}' is none of its stages", chain->name, spec::shown(request.spec().stage().name())));
+  planned.submission.jobs = std::move(chain->stages);
+  return planned;
 }
 
+}  // namespace
+
 void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
-  auto spec = complete_spec(request->spec());
-  if (!spec) return reactor->Finish(rpc::to_status(spec.error()));
-  const bool taken = edge.shell.read([&edge, reactor, request, response, spec = std::move(*spec)](const View& view) mutable {
-    if (spec.schedule().after().empty()) return plan_in(edge, view, {.spec = std::move(spec), .archived = {}}, request, response, reactor);
-    const std::string doing = fmt::format("planning job '{}': ", spec.name());
-    resolve_after(edge, view, std::move(spec), [&edge, reactor, request, response, doing](Result<ResolvedAfter> resolved) {
-      if (!resolved) return reactor->Finish(rpc::to_status({resolved.error().code, doing + resolved.error().message}));
-      const bool again = edge.shell.read([&edge, reactor, request, response, resolved = *std::move(resolved)](const View& later) mutable {
-        plan_in(edge, later, std::move(resolved), request, response, reactor);
+  auto planned = read_planned(*request);
+  if (!planned) return reactor->Finish(rpc::to_status(planned.error()));
+  const bool taken = edge.shell.read([&edge, reactor, request, response, planned = *std::move(planned)](const View& view) mutable {
+    const std::size_t at = planned.at;
+    std::vector<JobId> ids = planned.submission.ids;
+    if (is_plain(planned.submission.jobs[at])) {
+      Planned plain{.spec = std::move(planned.submission.jobs[at]), .id = ids[at]};
+      return plan_in(edge, view, std::move(plain), request, response, reactor);
+    }
+    resolve(edge, view, std::move(planned.submission), [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
+      if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+      Planned one{.spec = std::move(resolved->jobs[at]), .archived = std::move(resolved->archived), .id = ids[at]};
+      if (one.spec.has_stage()) one.beside.insert(ids.begin(), ids.end());
+      const bool again = edge.shell.read([&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
+        plan_in(edge, later, std::move(one), request, response, reactor);
       });
       if (!again) reactor->Finish(overloaded());
     });

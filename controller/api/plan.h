@@ -6,9 +6,7 @@
 
 namespace muster::controller {
 
-// A client's spec, checked and with every default filled in. InvalidArgument lists every problem, one a line.
-Result<v1::JobSpec> complete_spec(const v1::JobSpec& given);
-
+// Of a stage the whole chain is asked with (request.stages): what does not exist yet, the ids of the others, is shown as "<id of STAGE>".
 // Finishes `reactor`, now or later; request and response live until then.
 void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor);
 

@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "controller/core/chains.h"
+#include "controller/core/checkpoints.h"
 #include "controller/core/core.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/predecessors.h"
 #include "controller/core/queue.h"
+#include "controller/core/start_point.h"
 #include "controller/core/table_hosts.h"
 #include "controller/core/text.h"
 
@@ -63,10 +66,12 @@ class Folder {
     job.spec = event.spec;
     job.spec_hash = event.spec_hash;
     job.own_table = read_own_table(event.spec);
+    job.start = known_start(event.spec);
     job.submitted_at = at_;
     job.last_index = index_;
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
     ledger_.live_names[event.spec.name()] = event.job;
+    join_chain(ledger_, event.job, JobId(event.spec.stage().chain()), event.spec.stage().chain_name());
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
     await_predecessors(ledger_, place->second);
@@ -79,7 +84,11 @@ class Folder {
     job.cancel_reason = event.reason;
   }
 
-  void operator()(const PredecessorSucceeded& event) { predecessor_succeeded(ledger_, job_of(event.job), event.predecessor); }
+  void operator()(const PredecessorSucceeded& event) {
+    JobRecord& job = job_of(event.job);
+    if (event.checkpoint) job.start = event.checkpoint;
+    predecessor_succeeded(ledger_, job, event.predecessor);
+  }
 
   void operator()(const AttemptPlaced& event) {
     JobRecord& job = job_of(event.job);
@@ -209,7 +218,7 @@ class Folder {
     attempt.charged = event.charged;
     attempt.fence = event.fence;
     end_attempt(job, attempt, event.best_step);
-    if (event.charged) job.attempts_without_progress = event.best_step > job.best_step ? 0 : job.attempts_without_progress + 1;
+    if (event.charged) job.attempts_without_progress = event.best_step > step_to_beat(job) ? 0 : job.attempts_without_progress + 1;
     job.best_step = std::max(job.best_step, event.best_step);
     if (event.job_ends) return;
     move(job, JobStep::TornDown);
@@ -261,8 +270,14 @@ class Folder {
       ledger_.jobs.erase(found);
       ended_or_gone(ledger_, event.job);
     }
-    ledger_.tombstones[event.job] =
-        Tombstone{.id = event.job, .name = event.name, .request_id = event.request_id, .phase = phase_of(event.outcome), .ended_at = event.ended_at};
+    ledger_.tombstones[event.job] = Tombstone{.id = event.job,
+                                              .name = event.name,
+                                              .request_id = event.request_id,
+                                              .phase = phase_of(event.outcome),
+                                              .ended_at = event.ended_at,
+                                              .chain = event.chain,
+                                              .chain_name = event.chain_name};
+    join_chain(ledger_, event.job, event.chain, event.chain_name);
     ledger_.tombstone_ages.insert({event.ended_at, event.job});
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
   }
@@ -272,6 +287,7 @@ class Folder {
     if (found == ledger_.tombstones.end()) return;
     ledger_.tombstone_ages.erase({found->second.ended_at, event.job});
     if (!found->second.request_id.empty()) ledger_.request_ids.erase(found->second.request_id);
+    leave_chain(ledger_, event.job, found->second.chain, found->second.chain_name);
     ledger_.tombstones.erase(found);
   }
 

@@ -35,8 +35,12 @@ bool may_come_of_checkpoint(const AttemptRecord& attempt, const Verdict& verdict
   return false;
 }
 
-bool same_point(const ResumePoint& one, const ResumePoint& other) { return one.attempt == other.attempt && one.step == other.step; }
+// Of checkpoints of this job's own attempts.
+bool same_point(const ResumePoint& one, const ResumePoint& other) {
+  return !one.from_start && !other.from_start && one.attempt == other.attempt && one.step == other.step;
+}
 
+// Of its own.
 std::optional<ResumePoint> newest_but(const JobRecord& job, const std::optional<ResumePoint>& left_out) {
   if (!resumes(job.spec)) return std::nullopt;
   const CheckpointRecord* newest = nullptr;
@@ -50,7 +54,11 @@ std::optional<ResumePoint> newest_but(const JobRecord& job, const std::optional<
 
 }  // namespace
 
-std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) { return newest_but(job, std::nullopt); }
+std::optional<ResumePoint> newest_checkpoint(const JobRecord& job) {
+  if (std::optional<ResumePoint> own = newest_but(job, std::nullopt)) return own;
+  const bool goes_on = job.spec.start().as() == v1::START_AS_RESUME || job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH;
+  return goes_on && !resumes(job.spec) ? std::nullopt : job.start;
+}
 
 std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits) {
@@ -63,7 +71,9 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
   if (!may_come_of_checkpoint(attempt, verdict)) return std::nullopt;
   // One of them may have saved a newer one in these few steps: that is what the next attempt tries.
   const std::optional<ResumePoint> newest = newest_checkpoint(job);
-  if (!newest || !same_point(*newest, from) || !newest_but(job, from)) return std::nullopt;
+  if (!newest || !same_point(*newest, from)) return std::nullopt;
+  const bool older = newest_but(job, from) || (job.start && goes_on_from_start(job.spec));
+  if (!older) return std::nullopt;
   return from;
 }
 
@@ -76,6 +86,8 @@ bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) 
   return std::ranges::any_of(job.checkpoints | std::views::reverse,
                              [&](const CheckpointRecord& known) { return known.attempt == attempt && known.step == step; });
 }
+
+std::int64_t step_to_beat(const JobRecord& job) { return job.start && goes_on_from_start(job.spec) ? std::max(job.best_step, job.start->step) : job.best_step; }
 
 std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt) {
   std::int64_t best = attempt.first_step.value_or(-1);

@@ -7,12 +7,13 @@
 
 namespace muster::core {
 
-// The newest by (step, attempt) over all attempts that is not set aside; nothing when the spec does not resume.
+// The newest by (step, attempt) over all attempts that is not set aside; where there is none, what the job starts with (start_point.h). A spec that does not
+// resume has but the weights that it starts with.
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
 
 // The checkpoint that this attempt, which ends with this verdict, gives reason to set aside: the newest one, when it and the attempt before it both went
-// on from that, failed the same way within limits.suspect_steps of it, by something that a checkpoint can cause, and an older one is there to go on from.
-// Nothing: none.
+// on from that, failed the same way within limits.suspect_steps of it, by something that a checkpoint can cause, and an older one is there to go on from: of
+// its own, or the one that it starts with and goes on from, which itself is never set aside. Nothing: none.
 std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits);
 
@@ -20,6 +21,10 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
 // let go of an attempt, whatever an old writer finishes counts for nothing.
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt);
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step);
+
+// What an attempt has to get beyond to be progress: the best step of those before it, and that of the checkpoint that the job went on from at its start; -1:
+// any step is.
+std::int64_t step_to_beat(const JobRecord& job);
 
 // The highest step that this attempt is known to have done: readings, first step and checkpoints together; -1 = none.
 std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt);

@@ -2,65 +2,111 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "controller/core/chains.h"
 #include "controller/core/decide.h"
 #include "controller/core/predecessors.h"
+#include "controller/core/start_point.h"
 
 namespace muster::core {
 
-Decision decide_one(const Deciding& in, const SubmitJob& input) {
-  if (const auto known = in.ledger.request_ids.find(input.request_id); !input.request_id.empty() && known != in.ledger.request_ids.end()) {
-    return {.job = known->second, .repeated = true};
-  }
-  const std::string& name = input.spec.name();
-  const std::string doing = fmt::format("submitting job '{}': ", name);
-  if (const auto taken = in.ledger.live_names.find(name); taken != in.ledger.live_names.end()) {
-    return refuse(ErrorCode::Conflict, fmt::format("{}the name is taken by job '{}', which is {}; choose another name, or `muster cancel {}` first", doing,
-                                                   taken->second.str(), to_string(in.ledger.jobs.at(taken->second).phase), taken->second.str()));
-  }
-  if (in.ledger.jobs.contains(input.job) || in.ledger.tombstones.contains(input.job)) {
-    return refuse(ErrorCode::Conflict, fmt::format("{}the id '{}' was used before; submit again", doing, input.job.str()));
-  }
-  if (in.ledger.queue.size() >= in.limits.queued_jobs_max) {
-    return refuse(ErrorCode::ResourceExhausted, fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for some to start, or cancel some",
-                                                            doing, in.ledger.queue.size()));
-  }
-  if (auto refused = refuse_predecessors(in.ledger, input.archived, input.spec)) return refuse(refused->code, doing + refused->message);
-  JobRecord job;
-  job.id = input.job;
-  job.spec = input.spec;
-  if (PlaceResult placed = place(in.ledger, in.presence, job, in.now, in.limits); placed.never) {
-    return refuse(ErrorCode::Unsatisfiable, doing + placed.why);
-  }
-  Decision decision = accept(JobSubmitted{.job = input.job, .request_id = input.request_id, .spec = input.spec, .spec_hash = input.spec_hash});
-  const auto& after = input.spec.schedule().after();
-  for (const std::string& one : std::set<std::string>(after.begin(), after.end())) {
-    const JobId id(one);
-    if (is_final(find_predecessor(in.ledger, input.archived, id)->phase))
-      decision.events.emplace_back(PredecessorSucceeded{.job = input.job, .predecessor = id});
-  }
-  decision.job = input.job;
-  return decision;
+namespace {
+
+// One of the jobs of a submission.
+struct Submitted {
+  const JobId& job;
+  const v1::JobSpec& spec;
+  const std::string& spec_hash;
+};
+
+std::vector<Submitted> all_of(const SubmitJob& input) {
+  std::vector<Submitted> all{{.job = input.job, .spec = input.spec, .spec_hash = input.spec_hash}};
+  for (const ChainedJob& one : input.behind) all.push_back({.job = one.job, .spec = one.spec, .spec_hash = one.spec_hash});
+  return all;
 }
 
-Decision decide_one(const Deciding& in, const CancelJob& input) {
-  const auto found = in.ledger.jobs.find(input.job);
-  const auto tombstone = in.ledger.tombstones.find(input.job);
-  const bool archived = tombstone != in.ledger.tombstones.end();
-  if (found == in.ledger.jobs.end() && !archived) return refuse(ErrorCode::NotFound, fmt::format("cancelling job '{}': there is no such job", input.job.str()));
-  const JobPhase phase = archived ? tombstone->second.phase : found->second.phase;
-  if (is_final(phase)) {
-    const std::string& name = archived ? tombstone->second.name : found->second.spec.name();
-    return refuse(ErrorCode::Conflict, fmt::format("cancelling job '{}' ({}): it has {} already", name, input.job.str(),
-                                                   phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
+std::string doing_of(const v1::JobSpec& spec) {
+  return spec.has_stage() ? fmt::format("submitting stage '{}' of chain '{}': ", spec.stage().name(), spec.stage().chain_name())
+                          : fmt::format("submitting job '{}': ", spec.name());
+}
+
+std::string taken_by(std::string_view name, const std::string& by, JobPhase phase, std::string_view cancel) {
+  return fmt::format("the name '{}' is taken by {} is {}; choose another name, or `muster cancel {}` first", name, by, to_string(phase), cancel);
+}
+std::string taken_by_chain(const JobRecord& live) {
+  const v1::StageSpec& stage = live.spec.stage();
+  return taken_by(stage.chain_name(), fmt::format("chain '{}', whose stage '{}' ({})", stage.chain_name(), stage.name(), live.id.str()), live.phase,
+                  stage.chain_name());
+}
+
+// Live jobs and live chains share their names: whoever says one means one thing.
+std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& first) {
+  if (!first.has_stage()) return std::nullopt;
+  const std::string& chain = first.stage().chain_name();
+  const std::string doing = fmt::format("submitting chain '{}': ", chain);
+  if (const auto taken = ledger.live_names.find(chain); taken != ledger.live_names.end()) {
+    const JobRecord& other = ledger.jobs.at(taken->second);
+    return Error{ErrorCode::Conflict, doing + taken_by(chain, told_name(other) + ", which", other.phase, taken->second.str())};
   }
-  const JobRecord& job = found->second;
-  Decision decision;
-  if (!job.cancel_requested) decision.events.emplace_back(CancelRequested{.job = job.id, .reason = input.reason});
+  if (const JobRecord* stage = live_stage(ledger, chain)) return Error{ErrorCode::Conflict, doing + taken_by_chain(*stage)};
+  return std::nullopt;
+}
+
+std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submitted>& all) {
+  if (auto refused = refuse_chain_name(ledger, all.front().spec)) return refused;
+  std::set<std::string> names;
+  for (const Submitted& one : all) {
+    const std::string& name = one.spec.name();
+    if (!names.insert(name).second) return Error{ErrorCode::Conflict, fmt::format("{}the name '{}' is given twice", doing_of(one.spec), name)};
+    if (const auto taken = ledger.live_names.find(name); taken != ledger.live_names.end()) {
+      const JobRecord& other = ledger.jobs.at(taken->second);
+      return Error{ErrorCode::Conflict, fmt::format("{}the name is taken by job '{}', which is {}; choose another name, or `muster cancel {}` first",
+                                                    doing_of(one.spec), taken->second.str(), to_string(other.phase), taken->second.str())};
+    }
+    if (const JobRecord* stage = live_stage(ledger, name)) return Error{ErrorCode::Conflict, doing_of(one.spec) + taken_by_chain(*stage)};
+  }
+  return std::nullopt;
+}
+
+// Once for ever; and along a chain they rise, so that its jobs stand in order by them.
+std::optional<Error> refuse_ids(const Ledger& ledger, const std::vector<Submitted>& all) {
+  const Submitted* before = nullptr;
+  for (const Submitted& one : all) {
+    const bool used = ledger.jobs.contains(one.job) || ledger.tombstones.contains(one.job) || (before != nullptr && one.job <= before->job);
+    if (used) return Error{ErrorCode::Conflict, fmt::format("{}the id '{}' was used before; submit again", doing_of(one.spec), one.job.str())};
+    before = &one;
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> refuse_queue(const Ledger& ledger, const std::vector<Submitted>& all, const Limits& limits) {
+  if (ledger.queue.size() + all.size() <= limits.queued_jobs_max) return std::nullopt;
+  if (all.size() == 1) {
+    return Error{ErrorCode::ResourceExhausted, fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for some to start, or cancel some",
+                                                           doing_of(all.front().spec), ledger.queue.size())};
+  }
+  return Error{ErrorCode::ResourceExhausted,
+               fmt::format("submitting chain '{}' of {} jobs: {} are queued already, and the limit is {}; wait for some to start, or cancel some",
+                           all.front().spec.stage().chain_name(), all.size(), ledger.queue.size(), limits.queued_jobs_max)};
+}
+
+std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
+  JobRecord job;
+  job.id = one.job;
+  job.spec = one.spec;
+  PlaceResult placed = place(in.ledger, in.presence, job, in.now, in.limits);
+  if (!placed.never) return std::nullopt;
+  return Error{ErrorCode::Unsatisfiable, std::move(placed.why)};
+}
+
+void cancel(const Deciding& in, const JobRecord& job, const std::string& reason, Decision& decision) {
+  if (!job.cancel_requested) decision.events.emplace_back(CancelRequested{.job = job.id, .reason = reason});
   // Asked again there is nothing more to do; but of a journal that was cut behind the first asking (an accepted loss) the rest may be missing.
-  switch (phase) {
+  switch (job.phase) {
     case JobPhase::Queued: {
-      const std::string why = input.reason.empty() ? "" : ": " + input.reason;
+      const std::string why = reason.empty() ? "" : ": " + reason;
       Verdict verdict{.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
       decision.events.emplace_back(JobEnded{.job = job.id, .outcome = Outcome::Cancelled, .verdict = std::move(verdict)});
       break;
@@ -77,6 +123,72 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
     case JobPhase::Failed:
     case JobPhase::Cancelled: break;
   }
+}
+
+// All that have not ended, in one decision: none of them ends as the consequence of another's end. Nothing: it is no chain, or all of it has ended.
+std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input) {
+  const auto chain = in.ledger.chains.find(chain_of(in.ledger, input.job));
+  if (chain == in.ledger.chains.end()) return std::nullopt;
+  Decision decision;
+  bool any = false;
+  for (const JobId& id : chain->second) {
+    const auto job = in.ledger.jobs.find(id);
+    if (job == in.ledger.jobs.end() || is_final(job->second.phase)) continue;
+    any = true;
+    cancel(in, job->second, input.reason, decision);
+  }
+  return any ? std::optional(std::move(decision)) : std::nullopt;
+}
+
+}  // namespace
+
+Decision decide_one(const Deciding& in, const SubmitJob& input) {
+  if (const auto known = in.ledger.request_ids.find(input.request_id); !input.request_id.empty() && known != in.ledger.request_ids.end()) {
+    return {.job = known->second, .repeated = true};
+  }
+  const std::vector<Submitted> all = all_of(input);
+  for (auto refused : {refuse_names(in.ledger, all), refuse_ids(in.ledger, all), refuse_queue(in.ledger, all, in.limits)}) {
+    if (refused) return refuse(refused->code, std::move(refused->message));
+  }
+  Decision decision;
+  std::vector<PredecessorSucceeded> succeeded;
+  std::set<JobId> beside;
+  for (const Submitted& one : all) {
+    const std::string doing = doing_of(one.spec);
+    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, beside)) return refuse(refused->code, doing + refused->message);
+    if (auto refused = refuse_start(one.spec)) return refuse(refused->code, doing + refused->message);
+    auto already = succeeded_already(in.ledger, input.archived, one.job, one.spec);
+    if (!already) return refuse(already.error().code, doing + already.error().message);
+    if (auto refused = refuse_place(in, one)) return refuse(refused->code, doing + refused->message);
+    decision.events.emplace_back(
+        JobSubmitted{.job = one.job, .request_id = beside.empty() ? input.request_id : RequestId(), .spec = one.spec, .spec_hash = one.spec_hash});
+    succeeded.insert(succeeded.end(), already->begin(), already->end());
+    beside.insert(one.job);
+  }
+  for (PredecessorSucceeded& one : succeeded) decision.events.emplace_back(std::move(one));
+  decision.job = input.job;
+  return decision;
+}
+
+Decision decide_one(const Deciding& in, const CancelJob& input) {
+  if (input.whole_chain) {
+    if (std::optional<Decision> whole = cancel_chain(in, input)) return *std::move(whole);
+  }
+  const auto found = in.ledger.jobs.find(input.job);
+  const auto tombstone = in.ledger.tombstones.find(input.job);
+  const bool archived = tombstone != in.ledger.tombstones.end();
+  if (found == in.ledger.jobs.end() && !archived) return refuse(ErrorCode::NotFound, fmt::format("cancelling job '{}': there is no such job", input.job.str()));
+  const JobPhase phase = archived ? tombstone->second.phase : found->second.phase;
+  if (is_final(phase)) {
+    const std::string& name = archived ? tombstone->second.name : found->second.spec.name();
+    const std::string& chain = archived ? tombstone->second.chain_name : found->second.spec.stage().chain_name();
+    if (input.whole_chain && !chain.empty())
+      return refuse(ErrorCode::Conflict, fmt::format("cancelling chain '{}': every stage of it has ended already", chain));
+    return refuse(ErrorCode::Conflict, fmt::format("cancelling job '{}' ({}): it has {} already", name, input.job.str(),
+                                                   phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
+  }
+  Decision decision;
+  cancel(in, found->second, input.reason, decision);
   return decision;
 }
 

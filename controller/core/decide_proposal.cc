@@ -8,6 +8,7 @@
 #include "controller/core/last_step.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/placed_table.h"
+#include "controller/core/rank_files.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/start_failures.h"
 #include "controller/core/verdict.h"
@@ -60,6 +61,7 @@ std::string success_missing(const Ledger& ledger, const JobRecord& job, const At
       if (!success_seen(attempt)) return fmt::format("every rank ended with status 0, but success.file '{}' is not there", spec.success().file());
       break;
     case v1::SuccessSpec::kLastStep: return last_step_missing(ledger, job, attempt);
+    case v1::SuccessSpec::kRankFile: return rank_file_missing(job, attempt);
     case v1::SuccessSpec::kExit0:
     case v1::SuccessSpec::MEANS_NOT_SET: break;
   }
@@ -183,7 +185,13 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   Outcome outcome = Outcome::Failed;
   if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;
   if (job.phase == JobPhase::Cancelled) outcome = Outcome::Cancelled;
-  return accept(JobArchived{.job = job.id, .name = job.spec.name(), .request_id = job.request_id, .outcome = outcome, .ended_at = *job.ended_at});
+  return accept(JobArchived{.job = job.id,
+                            .name = job.spec.name(),
+                            .request_id = job.request_id,
+                            .outcome = outcome,
+                            .ended_at = *job.ended_at,
+                            .chain = JobId(job.spec.stage().chain()),
+                            .chain_name = job.spec.stage().chain_name()});
 }
 
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {

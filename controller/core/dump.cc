@@ -19,6 +19,10 @@ std::string keys_text(const Range& keys) {
   return text;
 }
 
+std::string point_text(const std::optional<ResumePoint>& point) {
+  return point ? fmt::format("{}{}:{}:{}", point->from_start ? "start:" : "", point->attempt.value, point->step, point->path) : "-";
+}
+
 std::string verdict_text(const std::optional<Verdict>& verdict) {
   if (!verdict) return "-";
   return fmt::format("{} node='{}' rank={} reason='{}' evidence='{}' signature='{}'", to_string(verdict->cls), verdict->node.str(),
@@ -52,11 +56,10 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   out += fmt::format(
       "  attempt {} state={} port={} table={} resume={} placed={} running={} first_step={}@{} broke={} fault={} detected={} exits_known={} ended={} "
       "caught_up={}\n",
-      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port, attempt.table_sha256,
-      attempt.resume ? fmt::format("{}:{}:{}", attempt.resume->attempt.value, attempt.resume->step, attempt.resume->path) : "-", time_text(attempt.placed_at),
-      time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-", time_text(attempt.first_step_at),
-      time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.detected_at), time_text(attempt.exits_known_at),
-      time_text(attempt.ended_at), time_text(attempt.caught_up_at));
+      attempt.number.value, static_cast<int>(attempt.state), attempt.master_port, attempt.table_sha256, point_text(attempt.resume),
+      time_text(attempt.placed_at), time_text(attempt.running_at), attempt.first_step ? std::to_string(*attempt.first_step) : "-",
+      time_text(attempt.first_step_at), time_text(attempt.broke_at), time_text(attempt.fault_time), time_text(attempt.detected_at),
+      time_text(attempt.exits_known_at), time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format("    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} counts={}/{}/{}/{}\n", attempt.broke_cause,
                      verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence, attempt.completed, attempt.cancelled,
                      attempt.parts_started, attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
@@ -70,6 +73,14 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
   sorted.clear();
   for (const auto& [name, job] : ledger.live_names) sorted[name] = job.str();
   for (const auto& [name, job] : sorted) out += fmt::format("name {} -> {}\n", name, job);
+  sorted.clear();
+  for (const auto& [name, chain] : ledger.chain_names) sorted[name] = chain.str();
+  for (const auto& [name, chain] : sorted) out += fmt::format("chain name {} -> {}\n", name, chain);
+  for (const auto& [name, chain] : ledger.chains_named) {
+    out += fmt::format("chain {} {}:", name, chain.str());
+    for (const JobId& job : ledger.chains.at(chain)) out += " " + job.str();
+    out += "\n";
+  }
   out += "queue";
   for (const auto& [place, job] : ledger.queue) out += " " + job.str();
   out += "\nlive";
@@ -99,6 +110,7 @@ std::string dump(const JobRecord& job) {
       job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase), time_text(job.submitted_at), time_text(job.ended_at),
       job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts, job.attempts_lost);
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(), verdict_text(job.verdict));
+  if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
     out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n", checkpoint.attempt.value, checkpoint.step, checkpoint.path,
@@ -116,8 +128,8 @@ std::string dump(const Ledger& ledger) {
   }
   for (const auto& [id, job] : ledger.jobs) out += dump(job);
   for (const auto& [id, stone] : ledger.tombstones) {
-    out += fmt::format("tombstone {} name={} request={} phase={} ended={}\n", id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
-                       time_text(stone.ended_at));
+    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'\n", id.str(), stone.name, stone.request_id.str(),
+                       to_string(stone.phase), time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
   }
   dump_indexes(out, ledger);
   return out;

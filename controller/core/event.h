@@ -56,7 +56,8 @@ struct PlacedNode {
 struct ResumePoint {
   AttemptNo attempt;  // that wrote it
   std::int64_t step = 0;
-  std::string path;  // directory of the checkpoint itself
+  std::string path;         // directory of the checkpoint itself
+  bool from_start = false;  // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
@@ -97,6 +98,7 @@ struct CancelRequested {
 struct PredecessorSucceeded {
   JobId job;  // that waits
   JobId predecessor;
+  std::optional<ResumePoint> checkpoint = std::nullopt;  // its newest whole one, where spec.start of the job that waits names it
 };
 
 struct AttemptPlaced {
@@ -233,6 +235,8 @@ struct JobArchived {
   RequestId request_id;
   Outcome outcome{};
   WallTime ended_at{};
+  JobId chain = {};  // of a stage: spec.stage's
+  std::string chain_name = {};
 };
 // After this nothing of the job is left in the fold, and the journal drops both rows: apply must bear it without a tombstone.
 struct TombstoneDropped {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "controller/core/event.h"
 #include "controller/core/job_phase.h"
@@ -17,16 +18,25 @@ struct ArchivedEnd {
   std::string name;
   JobPhase phase{};
 };
+// A further job of a chain.
+struct ChainedJob {
+  JobId job;
+  v1::JobSpec spec;  // as SubmitJob's
+  std::string spec_hash;
+};
 struct SubmitJob {
   JobId job;
   RequestId request_id;
   v1::JobSpec spec;  // validated, defaults filled in; schedule.after as ids
   std::string spec_hash;
   std::map<JobId, ArchivedEnd> archived = {};  // of schedule.after, what whoever submits has looked up in the archive
+  // The rest of the chain that `job` is the first of; of the chain each names only jobs before it. All are taken, or none.
+  std::vector<ChainedJob> behind = {};
 };
 struct CancelJob {
   JobId job;
   std::string reason;
+  bool whole_chain = false;  // every job of the chain that `job` is of, as far as it has not ended
 };
 struct DeclareNodeDead {
   NodeName node;

@@ -40,7 +40,7 @@ enum class JobStep : std::uint8_t {
   Finished,          // AttemptCompleted and JobEnded Succeeded
   CancelAsked,       // CancelRequested while queued: nothing to stop
   StoppedForCancel,  // JobEnded Cancelled after the ranks were stopped
-  PredecessorLost,   // JobEnded Cancelled of a job that waits for another, which ended without success
+  PredecessorLost,   // JobEnded Cancelled of a job that waits for another, which ended without success, or without what it starts with
 };
 
 struct JobMove {
@@ -63,7 +63,8 @@ inline constexpr std::array kJobMoves = {
     JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled, "stopped on request"},
     JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded, "swept on every node, and success is what the spec says"},
     JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
-    JobMove{JobPhase::Queued, JobStep::PredecessorLost, JobPhase::Cancelled, "a job of its `schedule.after` ended without success: it can never be placed"},
+    JobMove{JobPhase::Queued, JobStep::PredecessorLost, JobPhase::Cancelled,
+            "a job of its `schedule.after` ended without success, or without the checkpoint that it starts with: it can never be placed"},
 };
 
 constexpr bool is_final(JobPhase phase) { return phase == JobPhase::Succeeded || phase == JobPhase::Failed || phase == JobPhase::Cancelled; }

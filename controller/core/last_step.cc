@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "common/engine/engine.h"
+#include "controller/core/spec_view.h"
 
 namespace muster::core {
 namespace {
@@ -60,7 +61,8 @@ std::string last_step_missing(const Ledger& ledger, const JobRecord& job, const 
     if (checkpoint.attempt == attempt.number) saved = std::max(saved, checkpoint.step);
     if (!checkpoint.set_aside) best = std::max(best, checkpoint.step);
   }
-  if (attempt.resume) best = std::max(best, attempt.resume->step);
+  // Of a start as weights the step is another training's.
+  if (attempt.resume && (!attempt.resume->from_start || goes_on_from_start(job.spec))) best = std::max(best, attempt.resume->step);
   if (total > 0 && std::max(best, told) >= total) return {};
   if (const std::int64_t step = std::max(told, saved); step >= 0) {
     if (total > 0) return fmt::format("every rank ended with status 0 after step {} of {}: the training did not reach its last step", step, total);

@@ -116,9 +116,11 @@ struct JobRecord {
   std::optional<Verdict> verdict;             // final
   std::int64_t best_step = -1;                // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;                    // of its last event
-  std::size_t open_parts = 0;                 // derived: parts of all attempts not swept, or whose logs are not all here
-  std::int64_t queue_place = 0;               // derived, while it is queued: who has the smaller one is ahead
+  JournalIndex last_index;       // of its last event
+  std::size_t open_parts = 0;    // derived: parts of all attempts not swept, or whose logs are not all here
+  std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
+  // Derived: what spec.start stands for, once it is known; from the submission on, or from the end of the stage that it names.
+  std::optional<ResumePoint> start;
   std::set<JobId> waits_for;                  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
@@ -136,6 +138,8 @@ struct Tombstone {
   RequestId request_id;
   JobPhase phase = JobPhase::Succeeded;
   WallTime ended_at{};
+  JobId chain = {};  // of a stage: spec.stage's
+  std::string chain_name = {};
 };
 
 using AttemptKey = std::pair<JobId, AttemptNo>;
@@ -164,7 +168,11 @@ struct Ledger {
   // hold a job is one question a line.
   std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
   std::map<JobId, std::set<JobId>> dependents;  // who waits for whom (predecessors.h): by the job that is waited for
-  std::set<JobId> unsettled;                    // of these, those that have ended, or are not there
+  // Chains (chains.h): the jobs of each, by its id, in order, and the newest chain of a name; of jobs and tombstones.
+  std::map<JobId, std::vector<JobId>> chains;
+  std::unordered_map<std::string, JobId> chain_names;
+  std::set<std::pair<std::string, JobId>> chains_named;                                     // all of them, by name
+  std::set<JobId> unsettled;                                                                // of `dependents`, those that have ended, or are not there
   std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;  // until the attempt has ended and the node is swept
   // (address, master port) -> its attempt, until that has ended and rank 0's node is swept.
   std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_held;

@@ -18,7 +18,8 @@ std::string_view meaning(JobPhase phase) {
     case JobPhase::Completing: return "every rank ended with status 0: the nodes make sure that nothing is left";
     case JobPhase::Succeeded: return "final: ended as `success` asks";
     case JobPhase::Failed: return "final: the verdict says why";
-    case JobPhase::Cancelled: return "final: stopped on request, or a job that it waited for ended without success";
+    case JobPhase::Cancelled:
+      return "final: stopped on request, or a job that it waited for ended without success, or without the checkpoint that it starts with";
   }
   return "";
 }
@@ -66,6 +67,21 @@ std::string lifecycle_page() {
       "- An attempt that breaks is no end: who is started again is waited for\n"
       "- What a lost end of the journal leaves open is made up for at the next start. A job that is not known any more is not taken for a success: who waits "
       "for it is cancelled\n"
+      "\n## Chains\n\n"
+      "The stages of one submission (`stages:`) are jobs of their own, put behind each other by `schedule.after`: what is said above of jobs that wait holds "
+      "for "
+      "them. What makes them a chain is this:\n\n"
+      "- All of them are taken in one decision, or none: where one has a name that is taken, waits for a job that there is not, or could never be placed, the "
+      "refusal names that stage. The same request again is answered with the same chain\n"
+      "- Live jobs and live chains share their names: a live chain's name is no job's, and the other way round. A chain lives as long as one of its jobs has "
+      "not "
+      "ended\n"
+      "- A cancel of the chain is one decision for all of its jobs that have not ended, each of which ends with the word of whoever asked, not as a "
+      "consequence. A "
+      "cancel of one stage takes along what waits for it\n"
+      "- Each is archived by itself; its tombstone keeps which chain it was of, so a chain is known as long as anything of it is\n"
+      "- A lost end of the journal may cut a chain's submission in two. Its first jobs are there then, and run; those behind them are gone, and have to be "
+      "submitted again\n"
       "\n## When the next attempt may start: the fence\n\n"
       "| Rule | The attempt has ended when | Its devices |\n|---|---|---|\n"
       "| a | every node is swept, declared dead, or was silent for longer than the job's orphan grace | of swept nodes: free; of the others: held until swept "
@@ -110,6 +126,18 @@ std::string lifecycle_page() {
       "ended by the same user error or the same signal of the program's own making (SEGV, BUS, ABRT, FPE, ILL, TRAP, SYS; SIGKILL and SIGTERM come from "
       "outside, and memory that runs out runs out with an older one as well), and an older one is there. This comes before the rule of the same user error "
       "twice: the job goes on from the older one, and ends if that attempt fails in the same way. Nothing brings a checkpoint back that was set aside.\n"
+      "\nWhere there is none of its own, an attempt begins with what `start` names:\n\n"
+      "- of another job, or a directory, the submission says which checkpoint; of a stage of the same chain the end of that stage does (its newest complete "
+      "one, "
+      "or that of `start.step`), in the event that lets the job go\n"
+      "- a stage that succeeds without one ends the job that starts from it: cancelled (arrow 13), unless `start.as` is `resume-or-scratch`. Nothing is run "
+      "from "
+      "the beginning that was to begin with something. What is not known as complete when the stage has succeeded counts for nothing\n"
+      "- with `as: resume` and `resume-or-scratch` it goes on behind that step: it is the older one to go back to when the first of the job's own is set "
+      "aside, "
+      "and only what gets beyond its step is progress. With `as: weights` the training begins at step 0, so that step counts for nothing, and any of the job's "
+      "own checkpoints is better\n"
+      "- it is never set aside itself: where nothing else is there, the rules of the same user error twice and of five attempts without progress end the job\n"
       "\n## When the journal's end was lost\n\n"
       "After a start with `--accept-loss` a job may have had attempts that this journal does not name: nodes may still run them, and what they saved and said "
       "lies under their numbers. So\n\n"

@@ -56,6 +56,7 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kNodeScript) return "does not run a script a node";
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
+  if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
   return "cannot do what this job needs";
 }
@@ -138,7 +139,9 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   std::ranges::sort(fit.devices);
   std::ranges::sort(addressed);
   if (fit.devices.size() < ask.count) {
-    if (!resources.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
+    const auto& devices = node.inventory.devices();
+    const bool of_type = std::ranges::find(devices, type, &v1::Device::type) != devices.end();
+    if (of_type && !resources.device_ids().empty()) return {.why = fmt::format("has {} of these devices", fit.devices.size())};
     return {.why = devices_there(node)};
   }
   if (std::string why = lacks_interface(node, spec); !why.empty()) return {.why = std::move(why)};

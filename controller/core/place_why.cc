@@ -57,16 +57,19 @@ std::string never_text(const Placing& placing, const Candidates& candidates, std
   for (const std::string& host : placing.job.spec.resources().hosts()) {
     if (!ledger.nodes.contains(NodeName(host))) reasons.push_back(fmt::format("'{}' is not registered", host));
   }
-  bool addresses = false;
+  const std::string interface = fmt::format("interface '{}'", placing.job.spec.network().interface());
+  bool addresses = false, interfaces = false;
   for (std::size_t at = 0; at < candidates.nodes().size(); ++at) {
     const Fit fit = candidates.capacity(at);
     if (fit.why.empty()) continue;
     addresses = addresses || fit.lacks_addresses;
+    interfaces = interfaces || fit.why.contains(interface);
     reasons.push_back(fmt::format("'{}' {}", candidates.nodes()[at]->name.str(), fit.why));
   }
   std::string text = fmt::format("{}; {} of {} registered node{} could do{}", need_text(placing, candidates), able, ledger.nodes.size(),
                                  ledger.nodes.size() == 1 ? "" : "s", reasons_text(reasons));
   if (!pods.empty()) text += fmt::format("; {}", pods);
+  if (interfaces) text += "; network.interface is one that every node of the job has, with an address: name another, or leave it out";
   if (addresses)
     text +=
         "; a rank table over several nodes needs the address of every card's network port: see that `hccn_tool -i N -ip -g` answers there or that the agent "

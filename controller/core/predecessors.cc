@@ -7,17 +7,15 @@
 #include <set>
 #include <utility>
 
+#include "controller/core/chains.h"
 #include "controller/core/decide.h"
 #include "controller/core/queue.h"
+#include "controller/core/start_point.h"
 
 namespace muster::core {
 namespace {
 
 constexpr std::size_t kCauseBytesMax = 512;  // of another job's sentence, in that of each job behind it
-
-std::string named_job(const std::string& name, const JobId& id) {
-  return name.empty() ? fmt::format("job '{}'", id.str()) : fmt::format("job '{}' ({})", name, id.str());
-}
 
 // Whole characters of UTF-8.
 std::string cut_cause(std::string text) {
@@ -39,6 +37,20 @@ std::string how_it_ended(JobPhase phase, const std::optional<Verdict>& verdict) 
 
 JobEnded ended_behind(const JobId& job, FailureClass cls, std::string reason) {
   return {.job = job, .outcome = Outcome::Cancelled, .verdict = Verdict{.cls = cls, .reason = std::move(reason), .signature = "predecessor"}};
+}
+
+// What the success of the job that is named so means for one that waits for it. `ended` nullptr: it is archived.
+EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor, const std::string& who, const JobRecord* ended) {
+  PredecessorSucceeded event{.job = job, .predecessor = predecessor};
+  if (starts_behind(spec) != predecessor) return event;
+  StageStart start = start_behind(spec, who, ended);
+  if (start.missing.empty()) {
+    event.checkpoint = std::move(start.checkpoint);
+    return event;
+  }
+  return JobEnded{.job = job,
+                  .outcome = Outcome::Cancelled,
+                  .verdict = Verdict{.cls = FailureClass::UserError, .reason = std::move(start.missing), .signature = "no start"}};
 }
 
 // Of the jobs that ended without success in one decision, what the first of them died of: those behind them name it, and not each other's whole story.
@@ -69,15 +81,22 @@ class Follower {
     if (waiting == ledger_.dependents.end()) return;
     for (const JobId& id : waiting->second) {
       if (ended.outcome == Outcome::Succeeded) {
-        decision_.events.emplace_back(PredecessorSucceeded{.job = id, .predecessor = ended.job});
+        succeed(ended.job, id);
       } else if (ended_.insert(id).second) {
         end_with(ended, id);
       }
     }
   }
 
+  void succeed(const JobId& predecessor, const JobId& id) {
+    const JobRecord& before = ledger_.jobs.at(predecessor);
+    EventBody told = succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, told_name(before), &before);
+    if (std::holds_alternative<JobEnded>(told)) ended_.insert(id);
+    decision_.events.emplace_back(std::move(told));
+  }
+
   void end_with(const JobEnded& ended, const JobId& id) {
-    const std::string who = named_job(ledger_.jobs.at(ended.job).spec.name(), ended.job);
+    const std::string who = told_name(ledger_.jobs.at(ended.job));
     const auto known = causes_.find(ended.job);
     const EndCause cause = known != causes_.end() ? known->second : first_cause(ended);
     decision_.events.emplace_back(ended_behind(id, cause.cls, fmt::format("{}, which it waited for, {}{}", who, cause.how, cause.because)));
@@ -97,9 +116,9 @@ class Follower {
 
 std::string standing_text(const Ledger& ledger, const Presence& presence, const JobId& id) {
   const auto found = ledger.jobs.find(id);
-  if (found == ledger.jobs.end()) return named_job("", id);
+  if (found == ledger.jobs.end()) return told_name(id, "", "");
   const JobRecord& job = found->second;
-  std::string text = fmt::format("{}, which is {}", named_job(job.spec.name(), id), to_string(job.phase));
+  std::string text = fmt::format("{}, which is {}", told_name(job), to_string(job.phase));
   if (!job.waits_for.empty()) return text + " behind others";
   if (job.current() == nullptr || is_final(job.phase)) return text;
   const auto seen = presence.attempts.find({id, job.current()->number});
@@ -152,24 +171,42 @@ void follow_ends(const Ledger& ledger, Decision& decision) { Follower(ledger, de
 
 std::optional<Predecessor> find_predecessor(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& id) {
   if (const auto job = ledger.jobs.find(id); job != ledger.jobs.end())
-    return Predecessor{.name = job->second.spec.name(), .phase = job->second.phase, .job = &job->second};
+    return Predecessor{.name = job->second.spec.name(), .phase = job->second.phase, .job = &job->second, .chain_name = job->second.spec.stage().chain_name()};
   if (const auto stone = ledger.tombstones.find(id); stone != ledger.tombstones.end())
-    return Predecessor{.name = stone->second.name, .phase = stone->second.phase};
+    return Predecessor{.name = stone->second.name, .phase = stone->second.phase, .chain_name = stone->second.chain_name};
   if (const auto end = archived.find(id); end != archived.end()) return Predecessor{.name = end->second.name, .phase = end->second.phase};
   return std::nullopt;
 }
 
-std::optional<Error> refuse_predecessors(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const v1::JobSpec& spec) {
+std::optional<Error> refuse_predecessors(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const v1::JobSpec& spec,
+                                         const std::set<JobId>& beside) {
   for (const std::string& named : spec.schedule().after()) {
     const JobId id(named);
+    if (beside.contains(id)) continue;
     const auto found = find_predecessor(ledger, archived, id);
     if (!found) return Error{ErrorCode::NotFound, fmt::format("schedule.after names job '{}', and there is none; `muster ps -a` lists them", named)};
     if (!is_final(found->phase) || found->phase == JobPhase::Succeeded) continue;
-    return Error{ErrorCode::Unsatisfiable,
-                 fmt::format("schedule.after names {}, which {}; nothing can succeed behind it any more: run it again and name that job, or leave it out",
-                             named_job(found->name, id), how_it_ended(found->phase, found->job == nullptr ? std::nullopt : found->job->verdict))};
+    return Error{
+        ErrorCode::Unsatisfiable,
+        fmt::format("schedule.after names {}, which {}; nothing can succeed behind it any more: run it again and name that job, or leave it out",
+                    told_name(id, found->name, found->chain_name), how_it_ended(found->phase, found->job == nullptr ? std::nullopt : found->job->verdict))};
   }
   return std::nullopt;
+}
+
+Result<std::vector<PredecessorSucceeded>> succeeded_already(const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
+                                                            const v1::JobSpec& spec) {
+  std::vector<PredecessorSucceeded> all;
+  const auto& after = spec.schedule().after();
+  for (const std::string& one : std::set<std::string>(after.begin(), after.end())) {
+    const JobId id(one);
+    const auto found = find_predecessor(ledger, archived, id);
+    if (!found || !is_final(found->phase)) continue;
+    const EventBody told = succeeded_before(job, spec, id, told_name(id, found->name, found->chain_name), found->job);
+    if (const auto* without = std::get_if<JobEnded>(&told)) return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
+    all.push_back(std::get<PredecessorSucceeded>(told));
+  }
+  return all;
 }
 
 std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& presence, const std::set<JobId>& predecessors) {
@@ -190,16 +227,16 @@ Decision decide_one(const Deciding& in, const ProposeSettle& input) {
   if (waiting == in.ledger.dependents.end()) return nothing();
   const auto found = find_predecessor(in.ledger, {}, input.predecessor);
   if (found && !is_final(found->phase)) return nothing();
+  const std::string who = told_name(input.predecessor, found ? found->name : "", found ? found->chain_name : "");
   Decision decision;
   for (const JobId& id : waiting->second) {
     if (found && found->phase == JobPhase::Succeeded) {
-      decision.events.emplace_back(PredecessorSucceeded{.job = id, .predecessor = input.predecessor});
+      decision.events.push_back(succeeded_before(id, in.ledger.jobs.at(id).spec, input.predecessor, who, found->job));
       continue;
     }
     const std::optional<Verdict> verdict = found && found->job != nullptr ? found->job->verdict : std::nullopt;
     const std::string how = found ? how_it_ended(found->phase, verdict) : "is not known any more: the journal has lost it";
-    decision.events.emplace_back(ended_behind(id, verdict ? verdict->cls : FailureClass::Operator,
-                                              fmt::format("{}, which it waited for, {}", named_job(found ? found->name : "", input.predecessor), how)));
+    decision.events.emplace_back(ended_behind(id, verdict ? verdict->cls : FailureClass::Operator, fmt::format("{}, which it waited for, {}", who, how)));
   }
   return decision;
 }

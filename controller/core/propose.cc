@@ -44,7 +44,7 @@ class Proposer {
       out_.inputs.emplace_back(ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
       return;
     }
-    const std::int64_t before = std::max<std::int64_t>(job.best_step, 0);
+    const std::int64_t before = std::max<std::int64_t>(step_to_beat(job), 0);
     if (attempt.number.value > 1 && !attempt.caught_up_at) {
       if (const std::int64_t best = best_step_of(presence_, job, attempt); best >= before) {
         out_.inputs.emplace_back(ProposeCaughtUp{.job = job.id, .attempt = attempt.number, .step = best});

@@ -24,6 +24,10 @@ inline bool resumes(const v1::JobSpec& spec) {
   const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();
   return enabled && !spec.checkpoint().layout().empty() && spec.checkpoint().layout() != "none";
 }
+// spec.start is a checkpoint that the job goes on from as from one of its own; not: it has the weights of it, and begins at step 0.
+inline bool goes_on_from_start(const v1::JobSpec& spec) {
+  return resumes(spec) && (spec.start().as() == v1::START_AS_RESUME || spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH);
+}
 // What bringing runtime.image and then runtime.setup may take of a start, as long each; zero: there is neither.
 inline Duration setup_time(const v1::JobSpec& spec) {
   const int parts = (spec.runtime().setup().empty() ? 0 : 1) + (spec.runtime().image().empty() ? 0 : 1);

@@ -118,7 +118,7 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
       const auto at = node == nullptr ? addresses->find(address_key(id)) : addresses->end();
       if (at == addresses->end()) continue;
       if (at->second.size() > 1) {
-        found.why = fmt::format("rank table '{}': server '{}' is the address of nodes '{}' and '{}'; write the name of one of them as its server_id",
+        found.why = fmt::format("resources.rank_table '{}': server '{}' is the address of nodes '{}' and '{}'; write the name of one of them as its server_id",
                                 ranktable::shown(table_name(spec)), ranktable::shown(id), at->second[0]->name.str(), at->second[1]->name.str());
         return found;
       }
@@ -128,15 +128,15 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
     if (node == nullptr) {
       missing.push_back(id);
     } else if (const auto [first, added] = servers.try_emplace(node, id); !added) {
-      found.why = fmt::format("rank table '{}': servers '{}' and '{}' are both node '{}'", ranktable::shown(table_name(spec)), ranktable::shown(first->second),
-                              ranktable::shown(id), node->name.str());
+      found.why = fmt::format("resources.rank_table '{}': servers '{}' and '{}' are both node '{}'", ranktable::shown(table_name(spec)),
+                              ranktable::shown(first->second), ranktable::shown(id), node->name.str());
       return found;
     }
   }
   if (missing.empty()) return found;
-  found.why =
-      fmt::format("rank table '{}': {} {}; there {} {}, and a server_id is a node's name or address", ranktable::shown(table_name(spec)), listed(missing),
-                  missing.size() == 1 ? "is no registered node" : "are no registered nodes", ledger.nodes.size() == 1 ? "is" : "are", there(ledger));
+  found.why = fmt::format("resources.rank_table '{}': {} {}; there {} {}, and a server_id is a node's name or address", ranktable::shown(table_name(spec)),
+                          listed(missing), missing.size() == 1 ? "is no registered node" : "are no registered nodes", ledger.nodes.size() == 1 ? "is" : "are",
+                          there(ledger));
   return found;
 }
 

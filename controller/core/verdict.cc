@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/start_failures.h"
@@ -190,7 +191,7 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   const bool seen_before =
       before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;
   // Further than ever: an error of the program itself would have met the last attempt there. Two faults of the network may look the same.
-  const bool further = best_step > job.best_step;
+  const bool further = best_step > step_to_beat(job);
   if (verdict.cls == FailureClass::UserError && seen_before && !further && !sets_aside) return "the same user error twice in a row";
   const std::uint32_t idle = further ? 0 : job.attempts_without_progress + 1;
   if (idle >= limits.attempts_without_progress_max) return fmt::format("{} attempts in a row without a new best step", idle);

@@ -105,6 +105,10 @@ core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
           .hccl_port = port_from(from.hccl_port(), trouble)};
 }
 
+core::ResumePoint take(const pb::ResumePoint& from) {
+  return {.attempt = AttemptNo(from.attempt()), .step = from.step(), .path = from.path(), .from_start = from.from_start()};
+}
+
 // --- records to events ----------------------------------------------------------------------------------------------------------------------
 template <class To, class From>
 To take_attempt(const From& from) {
@@ -149,16 +153,16 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kPredecessorSucceeded: {
       const auto& from = record.predecessor_succeeded();
-      return core::PredecessorSucceeded{.job = JobId(from.job()), .predecessor = JobId(from.predecessor())};
+      core::PredecessorSucceeded to{.job = JobId(from.job()), .predecessor = JobId(from.predecessor())};
+      if (from.has_checkpoint()) to.checkpoint = take(from.checkpoint());
+      return to;
     }
     case pb::Record::kAttemptPlaced: {
       const auto& from = record.attempt_placed();
       auto to = take_attempt<core::AttemptPlaced>(from);
       for (const pb::PlacedNode& node : from.nodes()) to.nodes.push_back(take(node, trouble));
       to.master_port = port_from(from.master_port(), trouble);
-      if (from.has_resume()) {
-        to.resume = core::ResumePoint{.attempt = AttemptNo(from.resume().attempt()), .step = from.resume().step(), .path = from.resume().path()};
-      }
+      if (from.has_resume()) to.resume = take(from.resume());
       to.table_sha256 = from.table_sha256();
       return to;
     }
@@ -267,7 +271,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                .name = from.name(),
                                .request_id = RequestId(from.request_id()),
                                .outcome = from_record(from.outcome(), trouble),
-                               .ended_at = from_ns(from.ended_at_ns())};
+                               .ended_at = from_ns(from.ended_at_ns()),
+                               .chain = JobId(from.chain()),
+                               .chain_name = from.chain_name()};
     }
     case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
     case pb::Record::WHAT_NOT_SET: break;

@@ -75,6 +75,13 @@ void put(pb::PlacedNode& to, const core::PlacedNode& from) {
   to.set_hccl_port(from.hccl_port);
 }
 
+void put(pb::ResumePoint& to, const core::ResumePoint& from) {
+  to.set_attempt(from.attempt.value);
+  to.set_step(from.step);
+  to.set_path(from.path);
+  to.set_from_start(from.from_start);
+}
+
 struct Writer {
   pb::Record& record;
 
@@ -125,17 +132,14 @@ struct Writer {
     auto& to = *record.mutable_predecessor_succeeded();
     to.set_job(from.job.value);
     to.set_predecessor(from.predecessor.value);
+    if (from.checkpoint) put(*to.mutable_checkpoint(), *from.checkpoint);
   }
   void operator()(const core::AttemptPlaced& from) const {
     auto& to = *record.mutable_attempt_placed();
     attempt(to, from);
     for (const core::PlacedNode& node : from.nodes) put(*to.add_nodes(), node);
     to.set_master_port(from.master_port);
-    if (from.resume) {
-      to.mutable_resume()->set_attempt(from.resume->attempt.value);
-      to.mutable_resume()->set_step(from.resume->step);
-      to.mutable_resume()->set_path(from.resume->path);
-    }
+    if (from.resume) put(*to.mutable_resume(), *from.resume);
     to.set_table_sha256(from.table_sha256);
   }
   void operator()(const core::NodeStarted& from) const {
@@ -244,6 +248,8 @@ struct Writer {
     to.set_request_id(from.request_id.value);
     to.set_outcome(to_record(from.outcome));
     to.set_ended_at_ns(to_ns(from.ended_at));
+    to.set_chain(from.chain.value);
+    to.set_chain_name(from.chain_name);
   }
   void operator()(const core::TombstoneDropped& from) const { record.mutable_tombstone_dropped()->set_job(from.job.value); }
 };

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/engine/engine.h"
+#include "common/engine/start.h"
 
 namespace muster::controller {
 namespace {
@@ -17,6 +18,8 @@ engine::LaunchRequest first_attempt(const v1::JobSpec& spec) {
   request.nodes = {{.name = "node-0", .address = "127.0.0.1", .devices = {0}, .first_rank = 0, .rank_count = 1}};
   request.out_dir = engine::out_dir(spec, request.job_id, "/");
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
+  request.unresolved = true;
+  if (engine::starts_as_weights(spec)) request.start_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
   return request;
 }
 
@@ -59,7 +62,8 @@ Longest longest(const v1::JobSpec& spec) {
   for (std::uint32_t device = 1000; slot.devices.size() < devices; ++device) slot.devices.push_back(device);
   request.out_dir = engine::out_dir(spec, request.job_id, "/" + std::string(1000, 'o'));
   request.save_dir = request.resume_source = engine::save_dir(spec, request.out_dir, request.attempt);
-  request.resume_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
+  request.resume_dir = request.start_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
+  request.unresolved = true;
   return result;
 }
 

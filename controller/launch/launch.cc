@@ -6,6 +6,7 @@
 
 #include "common/engine/host_network.h"
 #include "common/engine/ranktable/table_text.h"
+#include "common/engine/start.h"
 #include "controller/core/placed_table.h"
 #include "controller/launch/bounds.h"
 
@@ -30,6 +31,25 @@ void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint
   for (std::uint32_t port = placed.hccl_port; port < placed.hccl_port + engine::kHcclPorts; ++port) launch.add_ports(port);
 }
 
+// From a checkpoint of the job's own, from what spec.start names, or from nothing.
+void go_on_from(engine::LaunchRequest& request, const std::optional<core::ResumePoint>& point) {
+  const v1::JobSpec& spec = *request.spec;
+  const v1::StartSpec& start = spec.start();
+  const bool weights = engine::starts_as_weights(spec);
+  if (!point) {
+    if (weights && !engine::starts_from_job(spec)) request.start_dir = start.dir();
+    return;
+  }
+  const std::string links = engine::resume_dir(spec, request.out_dir, request.attempt);
+  request.resume_step = point->step;
+  request.resume_from_start = point->from_start;
+  if (!point->from_start)
+    request.resume_source = engine::save_dir(spec, request.out_dir, point->attempt.value);
+  else
+    request.resume_source = point->attempt.value == 0 ? start.dir() : fmt::format("{}/attempt-{}", start.dir(), point->attempt.value);
+  (point->from_start && weights ? request.start_dir : request.resume_dir) = links;
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes,
@@ -47,11 +67,7 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, 
   request.master_port = master_port;
   request.out_dir = engine::out_dir(spec, request.job_id, cluster_out);
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
-  if (resume) {
-    request.resume_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
-    request.resume_step = resume->step;
-    request.resume_source = engine::save_dir(spec, request.out_dir, resume->attempt.value);
-  }
+  go_on_from(request, resume);
   return request;
 }
 

@@ -17,7 +17,7 @@ constexpr std::chrono::nanoseconds kRetry = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
 constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);  // the ranks of a node end together
 constexpr std::size_t kCompanionNameMost = 64;                                  // longer is no agent of ours, and an answer has it as well
-constexpr std::size_t kCompanionsOpenMost = 16;                                 // of one run on one stream; no engine has more than two
+constexpr std::size_t kCompanionsOpenMost = 80;                                 // of one run on one stream: 64 files of a script's ranks, an engine's two
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;

@@ -17,8 +17,10 @@ import threading
 import unittest
 
 import private
+import told
 from golden import Golden
 from private import Private
+from told import replaced
 
 HEAD = """# What people are told when something is wrong: what happened, to which thing, what would help. Reviewed as text.
 # Written by tests/integration/bad_input_test.py --rewrite. <dir> is the test's directory; ids, ports, pids and ages are replaced.
@@ -47,20 +49,6 @@ schedule: {priority: 7000000000}
 """
 
 
-def replaced(cluster, text):
-    for path in sorted({cluster.dir, os.path.realpath(cluster.dir)}, key=len, reverse=True):
-        text = text.replace(path, "<dir>")
-    text = re.sub(r"\b[0-9a-z]{13}\b(?<=[0-9][0-9a-z]{12}|[0-9a-z]{13})", lambda m: "<job>" if re.search(r"[0-9]", m[0]) and re.search(r"[a-z]", m[0]) else m[0], text)
-    text = re.sub(r"\b[0-9a-f]{16}\b", "<cluster>", re.sub(r"\b[0-9a-f]{32}\b", "<instance>", text))
-    text = re.sub(r"\b(port|localhost:|127\.0\.0\.1:) ?\d+", lambda m: m[0].rstrip("0123456789") + "<port>", text)
-    text = re.sub(r"\b\d+(\.\d+)?(ms|s|m\d\ds) ago", "<age> ago", text)
-    text = re.sub(r"\bafter \d+(\.\d+)?(ms|s|m\d\ds)\b", "after <time>", text)
-    text = re.sub(r"\bpid \d+", "pid <pid>", text)
-    text = re.sub(r"\b\d+ MiB free", "<n> MiB free", text)
-    text = re.sub(r"(has no interface '\w+') \([^)]*\)", r"\1 (<interfaces>)", text)
-    return text
-
-
 def last_log_line(text):
     """A daemon's last complaint without time and place."""
     lines = [line for line in text.strip().split("\n") if re.search(r"\b(error|warn|warning|critical)\b|^muster-", line, re.IGNORECASE)]
@@ -74,13 +62,8 @@ def open_stream(first, done):
     done.wait(private.PATIENCE)
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def said(self, cluster, title, done, code):
-        self.assertEqual(done.code, code, str(done))
-        text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
-        GOLDEN.check(self, title, replaced(cluster, text))
+class Case(told.Case):
+    golden = GOLDEN
 
     def daemon_said(self, cluster, title, daemon, code):
         got, text = daemon.ended()
@@ -163,8 +146,31 @@ class OneCluster(Case):
         done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-program.yaml"), "--timeout", "60s")
         self.said(self.cluster, "a program that does not exist", done, 1)
 
+    def test_chains(self):
+        before = len(self.jobs())
+        stages = "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: 'true'}}\n"
+        chain = self.cluster.spec("name: pipe\nengine: command\nresources: {devices: 1, type: cpu}\n" + stages, "pipe.yaml")
+        alone = self.cluster.spec(TRUE.format(name="alone"), "alone.yaml")
+        self.said(self.cluster, "a chain: a stage that is not there", self.cluster.muster("plan", chain, "--stage", "tow"), 64)
+        self.said(self.cluster, "a chain: a stage of a spec without stages", self.cluster.muster("plan", alone, "--stage", "one"), 64)
+        for verb in (["run", "-d"], ["plan"]):
+            done = self.cluster.muster(*verb, chain, "--set", "stages.two.resources.nodes=3")
+            self.said(self.cluster, f"a chain: a stage that no nodes can run: {verb[0]}", done, 2)
+        self.assertEqual(len(self.jobs()), before, "nothing was submitted: all of a chain, or nothing")
+        self.cluster.muster("run", "-q", "--request-id", "of-the-pipe", chain, "--timeout", "60s", code=0)
+        for title, args in (("with another spec", ["--set", "stages.two.runtime.env.A=b"]), ("with another stage", ["--set", "stages={three: {launch: {run: 'true'}}}"])):
+            done = self.cluster.muster("run", "-d", "--request-id", "of-the-pipe", chain, *args)
+            self.said(self.cluster, f"a chain: a request id that was given before, {title}", done, 12)
+        late = "name: late\nengine: torch\nlaunch: {run: 'true'}\nresources: {devices: 1, type: cpu}\n"
+        for title, start in (("a job that has saved nothing", "job:pipe.one"), ("a step of a job that has saved nothing", "job:pipe.two, step: 7")):
+            done = self.cluster.muster("run", "-d", self.cluster.spec(late + f"start: {{as: resume, from: {start}}}\n", "late.yaml"))
+            self.said(self.cluster, f"start: {title}", done, 2)
+        for more, key in (("start: {as: resume, from: job:nobody}\n", "start.from"), ("inputs: {x: job:nobody/out}\n", "inputs.x")):
+            done = self.cluster.muster("run", "-d", self.cluster.spec(late + more, "late.yaml"), code=10)
+            self.assertIn(f"submitting job 'late': {key}: finding job 'nobody': no job has this id, prefix or name; 'muster ps -a' lists them; the newest are '", done.err)
+
     def test_unknown_job(self):
-        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["ckpt", "ls"], ["env", "--rank", "0"], ["ranktable", "show"]):
+        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["resume"], ["ckpt", "ls"], ["env", "--rank", "0"], ["ranktable", "show"]):
             with self.subTest(verb[0]):
                 done = self.cluster.muster(*verb, "nothing")
                 self.said(self.cluster, f"unknown job: {verb[0]}", done, 10)

@@ -131,6 +131,20 @@ class Local(unittest.TestCase):
         self.assertNotEqual(now[1], pids[1])
         self.cluster.trivial()
 
+    # Specs for cards could only be tried where the cards are.
+    def test_stand_ins_for_cards(self):
+        table = self.cluster.write("table.yaml", "name: table\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, devices: 2, type: ascend}\n")
+        gpu = self.cluster.write("gpu.yaml", "name: gpu\nengine: torch\nlaunch: {script: train.py}\nresources: {nodes: 2, devices: 2, type: nvidia}\n")
+        for kind, spec, words in (("ascend910", table, '"version": "1.0"'), ("ascend910_93", table, '"version": "1.2"'), ("nvidia", gpu, "CUDA_VISIBLE_DEVICES")):
+            with self.subTest(kind):
+                up = self.cluster.muster("local", "up", "--devices", "2", "--device-type", kind, code=0)
+                self.assertEqual(up.err, "", up)
+                self.assertIn(words, self.cluster.muster("plan", spec, "--contents", code=0).out)
+                self.assertIn(f"not what was asked for: the devices of 'n0' are of type {kind}, not cpu", self.cluster.muster("local", "up", "--device-type", "cpu").err)
+                self.cluster.muster("local", "down", code=0)
+        refused = self.cluster.muster("local", "up", "--devices", "17", "--device-type", "nvidia", code=64)
+        self.assertIn("starting node 'n0' with 17 stand-ins for cards of type nvidia: a node has at most 16 (--devices)", refused.err)
+
     def test_up_says_what_there_is(self):
         """`up --devices 8` said 8 of a cluster that went on with 2."""
         first = self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)

@@ -164,9 +164,10 @@ class Private:
             wait_until(lambda: os.path.exists(self.endpoint), daemon.pid_fd, what=f"the controller's endpoint file; {daemon.log}")
         return daemon
 
-    def agent(self, name, devices=2, state=None, controller=None, args=(), wait=True, env=None):
+    def agent(self, name, devices=2, state=None, controller=None, args=(), wait=True, env=None, address="127.0.0.1"):
+        slots = () if "--devices-from" in args else ("--devices", str(devices))
         command = [os.path.join(BIN, "muster-agent"), "--controller", controller or self.endpoint, "--name", name, "--state-dir", state or self.path("agent-" + name),
-                   "--devices", str(devices), "--address", "127.0.0.1", *args]
+                   *slots, "--address", address, *args]
         daemon = self._start("agent-" + name, command, env)
         if wait:
             self.wait_event(lambda event: event["type"] == "node-registered" and event["node"] == name)

@@ -116,7 +116,7 @@ class Own(Tables):
         missing = self.at.write("missing.json", self.TABLE.replace('"device_id": "7"', '"device_id": "3"'))
         broken = self.at.write("broken.json", self.TABLE.replace('"rank_id": "2"', '"rank_id": 2'))
         for table, code, words in (
-            (nobody, 2, f"rank table '{nobody}': '10.9.9.9' is no registered node; there are 'n0' (127.0.0.1), 'n1' (127.0.0.1), and a server_id is a node's name or address"),
+            (nobody, 2, f"resources.rank_table '{nobody}': '10.9.9.9' is no registered node; there are 'n0' (127.0.0.1), 'n1' (127.0.0.1), and a server_id is a node's name or address"),
             (other, 2, "'n1' says that its card 4 has the address 192.168.1.0, and the table has 192.168.7.7"),
             (missing, 2, "'n1' has no ascend910b with the number 3 (device_id)"),
             (broken, 64, f"resources.rank_table: '{broken}': server_list[0].device[1].rank_id: "),

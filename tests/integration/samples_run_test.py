@@ -100,11 +100,14 @@ class Samples(unittest.TestCase):
     def trees(cls):
         config, own, alone = (configuration(epochs=2, per_epoch=STEPS // 2, ranks=ranks, save_steps=SAVED) for ranks in (16, 8, 1))
         code = cls.cluster.code
-        cls.r06 = code({"run_mindformer.py": "mindformers-r0.6"}, {f"{LLAMA}.yaml": config})
+        cls.r06 = code({"run_mindformer.py": "mindformers-r0.6", "mindformers/tools/transform_ckpt.py": "mindformers-r0.6"}, {f"{LLAMA}.yaml": config})
+        shutil.copy(os.path.join(SAMPLES, "mindformers-reshard", "transform.sh"), cls.r06)
         cls.r10 = code({"run_mindformer.py": "mindformers-r1.0"}, {f"{LLAMA}_finetune.yaml": config, "configs/llama2/lora_llama2_7b.yaml": own})
         cls.eval = code({"run_mindformer.py": "mindformers-r1.0"}, {f"{LLAMA}.yaml": own + EVALUATION})
         cls.predict = code({"run_mindformer.py": "mindformers-r1.0"}, {f"{LLAMA}.yaml": alone})
         cls.megatron = code({"pretrain_gpt.py": "megatron-core-0.12"})
+        cls.own_index = code({"pretrain_gpt.py": "megatron-core-0.12"})  # with the lines that builtin:node-local-index looks for
+        shutil.copytree(os.path.join(SAMPLES, "../../tests/fixtures/megatron-lm/core_v0.12.0"), cls.own_index, dirs_exist_ok=True)
         cls.mm = code({"pretrain_vlm.py": "mindspeed-mm-2.2"}, {f"{name}.json": "{}\n" for name in
                       ("examples/qwen2.5vl/data_7b", "examples/qwen2.5vl/model_7b", "mindspeed_mm/tools/tools")})  # fmt: skip
         # Scripts that are the tree's own; the samples have them beside the spec.
@@ -160,8 +163,9 @@ class Samples(unittest.TestCase):
         """All that need nothing of another one, the longest first."""
         ascend = {"resources.type": "ascend"}
         cls.begin("tiny-gpt/job", options={"--steps": 20, "--save-interval": 10}, **{"resources.devices": 1, "network.master_port": cls.wide})
+        cls.begin("megatron-gpt/profile", cls.megatron, {"--train-iters": STEPS})
         # The first rank of the second stage stays in the middle of its second save.
-        cls.begin("megatron-gpt/two-nodes-own-disks", cls.megatron, SHORT, {"CONFORMANCE_HOLD": f"8 {STEPS}"},
+        cls.begin("megatron-gpt/two-nodes-own-disks", cls.own_index, SHORT, {"CONFORMANCE_HOLD": f"8 {STEPS}"},
                   **{"resources.type": "nvidia", "checkpoint.dir": "auto"})  # fmt: skip
         cls.begin("mindformers-pretrain/job", cls.r06)
         cls.begin("megatron-gpt/two-nodes", cls.megatron, SHORT, **ascend)
@@ -170,6 +174,9 @@ class Samples(unittest.TestCase):
         cls.begin("mindformers-finetune/job", cls.r10, {"--load_checkpoint": cls.weights}, {"SHARED_PATHS": cls.cluster.dir})
         cls.begin("mindformers-finetune/lora", cls.r10, {"--load_checkpoint": cls.weights})
         cls.begin("mindformers-infer/eval", cls.eval, {"--load_checkpoint": cls.weights})
+        cls.begin("mindformers-observe/eval-during-training", cls.eval, {"--eval_step_interval": 4})
+        cls.begin("mindformers-observe/profile", cls.eval, {"--epochs": 2})
+        cls.begin("mindformers-observe/dump", cls.eval, {"--epochs": 2})
         cls.begin("mindformers-infer/predict", cls.predict, {"--load_checkpoint": cls.weights})
         cls.begin("mindspeed-mm-finetune/job", cls.mm, {"--load": cls.release, "--train-iters": STEPS, "--save-interval": SAVED})
         short = "{TRAIN_ITERS: %d, SAVE_INTERVAL: %d, LOG_INTERVAL: 3}" % (STEPS, SAVED)
@@ -227,6 +234,28 @@ class Samples(unittest.TestCase):
         self.assertEqual(self.sources(record), {(directory, SAVED)})
         self.assertLessEqual(record.losses().items(), old.losses().items())
 
+    def test_mindformers_reshard_job(self):
+        job, old = self.ended("mindformers-pretrain/job", 16)
+        directory = os.path.join(self.cluster.work, "old_run_of_16")
+        shutil.copytree(self.saved_in(old), directory)  # with checkpoints of both steps, and the strategy
+        self.begin("mindformers-reshard/job", self.r06, **{"stages.transform.inputs.old_run": directory})
+        chain, record = "mindformers-reshard-job", self.jobs["mindformers-reshard/job"][1]
+        self.cluster.wait(chain)
+        stages = [self.cluster.show(f"{chain}.{stage}") for stage in ("strategy", "transform", "train")]
+        self.assertEqual([(shown["phase"], shown["attempt"]) for shown in stages], [("succeeded", 1)] * 3)
+        self.assertEqual(sorted(record.starts(1)), [*range(8)])
+        self.assertEqual(sorted(record.losses()), [*range(SAVED + 1, STEPS + 1)])
+        self.assertLessEqual(record.losses().items(), old.losses().items())
+        self.assertEqual(len(os.listdir(os.path.join(directory, "strategy"))), 16)
+        # The same of the job itself, without a spec: what is cut again is cut on a CPU slot.
+        record = Record(self.cluster, "resumed-on-8")
+        patch = f"{{{LLAMA}.yaml: {{parallel_config.data_parallel: 8, runner_config.batch_size: 2}}}}"
+        self.cluster.muster("resume", job, "--from", str(SAVED), "--nodes", "1", "--set", "name=resumed-on-8", "--set", f"launch.patch={patch}",
+                            "--env", f"CONFORMANCE_RECORD={record.path}")  # fmt: skip
+        self.assertIn(self.cluster.show("resumed-on-8.transform")["attempts"][0]["nodes"][0]["node"], ("n4", "n5"))
+        self.assertEqual(sorted(record.losses()), [*range(SAVED + 1, STEPS + 1)])
+        self.assertLessEqual(record.losses().items(), old.losses().items())
+
     def test_mindformers_finetune_job(self):
         _, record = self.ended("mindformers-finetune/job", 16)
         self.assertEqual((self.values(record, "--run_mode"), self.sources(record)), ({"finetune"}, {(self.weights, 0)}))
@@ -242,6 +271,39 @@ class Samples(unittest.TestCase):
         job, record = self.ended("mindformers-infer/eval", 8, steps=(), kept=None)
         self.assertEqual((self.values(record, "--run_mode"), self.sources(record)), ({"eval"}, {(self.weights, 0)}))
         self.assertIn("'PPL': 8.395", self.cluster.muster("logs", "-f", job, "--grep", "PerplexityMetric"))  # the command that the sample names
+
+    def test_mindformers_observe_eval_during_training(self):
+        job, record = self.ended("mindformers-observe/eval-during-training", 8)
+        self.assertEqual((self.values(record, "--run_mode"), self.values(record, "--do_eval")), ({"train"}, {"True"}))
+        found = self.cluster.muster("logs", "-f", job, "--rank", "0", "--grep", "Eval result")  # the command that the sample names
+        self.assertEqual(found.count("'PPL': 8.395"), STEPS // 4, found)
+        self.assertEqual(self.cluster.show(job)["progress"]["step"], STEPS)
+
+    def observed(self, record, below):
+        """{path below it: path} of what the ranks have written into a directory of ${out}, as the first one's node sees it."""
+        env = record.starts(1)[0]["env"]
+        own = self.cluster.own_disks and env["MUSTER_NODE"] in ("n2", "n3")
+        top = os.path.join(*([self.cluster.disk(env["MUSTER_NODE"]), env["MUSTER_JOB_ID"]] if own else [env["MUSTER_OUT"]]), below)
+        return {os.path.relpath(os.path.join(path, name), top): os.path.join(path, name) for path, _, names in os.walk(top) for name in names}
+
+    def test_mindformers_observe_profile(self):
+        job, record = self.ended("mindformers-observe/profile", 8)
+        files = self.observed(record, "checkpoints/attempt-1/profile")
+        self.assertEqual(sorted(files), [f"rank_{rank}/profiler_info.json" for rank in range(8)])
+        with open(files["rank_7/profiler_info.json"], encoding="utf-8") as file:
+            self.assertEqual(json.load(file), {"start": 5, "stop": 8})
+        self.assertIn("data sink mode will be turned off", self.cluster.muster("logs", "-f", job, "--rank", "0"))
+
+    def test_mindformers_observe_dump(self):
+        _, record = self.ended("mindformers-observe/dump", 8)
+        self.assertEqual(len({start["env"]["MINDSPORE_DUMP_CONFIG"] for start in record.starts(1).values()}), 1)  # a file a node
+        files = self.observed(record, "dump/attempt-1")
+        tensors = [f"llama2_7b/0/{iteration}/Conv2D.Conv2D-op1.0.0.json" for iteration in (0, 4, 5)]
+        self.assertEqual(sorted(files), sorted(f"rank_{rank}/{name}" for rank in range(8) for name in (".dump_metadata/data_dump.json", *tensors)))
+
+    def test_megatron_gpt_profile(self):
+        _, record = self.ended("megatron-gpt/profile", 8, kept=None)
+        self.assertEqual(sorted(self.observed(record, "profile/attempt-1")), ["tensorboard/rank-0.pt.trace.json"])
 
     def test_mindformers_infer_predict(self):
         job, record = self.ended("mindformers-infer/predict", 1, steps=(), kept=None)
@@ -282,6 +344,7 @@ class Samples(unittest.TestCase):
         self.assertEqual(self.sources(record, 2), {(record.starts(2)[0]["env"]["MUSTER_RESUME_DIR"], SAVED)})
         _, shared = self.ended("megatron-gpt/two-nodes", 16)
         self.assertEqual(record.losses(), shared.losses())
+        self.assertEqual({os.path.basename(os.path.dirname(start["cwd"])) for start in record.starts(2).values()}, {"node-0", "node-1"})
         if not self.cluster.own_disks:
             self.skipTest("this user may mount nothing: its nodes have shared a storage")
         for stage, node in enumerate(sorted({start["env"]["MUSTER_NODE"] for start in record.starts(2).values()})):

@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from conformance.harness import UNHURRIED, EngineTest, kill_process, option, wait_gone  # noqa: E402
+from conformance.wait import until  # noqa: E402
 
 STEPS = 40
 ARGS = f"""--use-mcore-models --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
@@ -77,6 +78,9 @@ do
 done
 """ % ARGS
 
+# The same, and every rank's output of each attempt is kept in a file of its own.
+KEPT = BACKGROUND.replace("mkdir -p rank_$RANK\n", "mkdir -p kept\n").replace("&> rank_$RANK/train.log", "> kept/rank_$RANK.$MUSTER_ATTEMPT.txt 2>&1")
+
 ALLREDUCE = """import os
 import torch
 import torch.distributed as dist
@@ -113,7 +117,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -138,6 +142,11 @@ class Shim(EngineTest):
         self.assertTrue(kill_process(victim))
         self.assertTrue(wait_gone(victim))
         return int(victim.env["RANK"])
+
+    def steps_and_losses(self, job):
+        shown = next(item for item in json.loads(self.cluster.muster("ps", "-a", "-o", "json"))["items"] if item["id"] == job).get("progress", {})
+        if shown.get("step", 0) < 8 or "loss" not in shown:
+            raise OSError(f"muster ps has {shown}\n{self.cluster.story(job)}")
 
     def logs(self, job):
         return self.cluster.muster("logs", job, "--rank", "0-1", "--attempt", "all")
@@ -205,6 +214,34 @@ class Shim(EngineTest):
         self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
         self.assertEqual(record.losses(), self.expected)
         self.assertIn(f"rank {killed}, which the script had left running, was ended by signal 9", self.logs(job))
+
+    def test_what_ranks_in_the_background_write_into_files(self):
+        """Followed as logs: progress, why the attempt ended, and every byte, over the death of an agent."""
+        job, record = self.script("kept", "kept.sh", engine="torch", step_ms=UNHURRIED, observe={"progress": "auto"})
+        record.wait(job, 3)
+        node = self.random().choice(self.cluster.nodes)
+        self.cluster.kill(node)
+        record.wait(job, 8)
+        self.cluster.start(node)
+        record.wait(job, 12)
+        until(lambda: self.steps_and_losses(job), "progress")
+        killed = self.kill_a_rank(job, record)
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(record.losses(), self.expected)
+        ended = next(event for event in self.cluster.events(job) if event["type"] == "attempt-ended")
+        self.assertEqual((ended["attempt"], ended["rank"]), (1, killed // 2), ended)
+        self.assertIn("SIGKILL", ended["text"])
+        told = next(exit["evidence"] for exit in shown["attempts"][0]["exits"] if exit["rank"] == killed // 2)
+        self.assertEqual(told, f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9")
+        for attempt in (1, 2):
+            for rank in range(4):
+                chosen = ("--attempt", str(attempt), "--companion", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])
+                got = self.cluster.run("logs", "-f", job, *chosen, "--raw", binary_output=True).stdout
+                with open(os.path.join(self.code, f"kept/rank_{rank}.{attempt}.txt"), "rb") as file:
+                    self.assertEqual(got, file.read(), f"rank {rank} of attempt {attempt}")
+        self.assertEqual(self.progress(job)["step"], STEPS)
 
     def test_pytorch_by_name_and_by_module(self):
         """Real ranks: gloo over two nodes. The script's own environment stands first on PATH, and one launch writes its output away."""

@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/scenarios/describe.h"
 
@@ -155,6 +156,85 @@ void intruder(World& world, const Command& command) {
       .node = NodeName(command.word(0)), .instance = InstanceId(command.option("instance")), .boot_id = BootId(command.option("boot", "b1"))});
 }
 
+// start=J: that job's newest whole checkpoint, as whoever submits finds it; start=DIR start_step=: one that no job wrote.
+void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
+  const std::string from = command.option("start");
+  if (from.empty()) return;
+  v1::StartSpec& start = *spec.mutable_start();
+  const std::string as = command.option("as", "weights");
+  start.set_as(as == "resume" ? v1::START_AS_RESUME : as == "resume-or-scratch" ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_WEIGHTS);
+  if (from.starts_with("stage:")) {
+    start.set_from(from);
+    if (command.has("start_step")) start.set_step(std::stol(command.option("start_step")));
+    return;
+  }
+  if (from.starts_with("/")) {
+    start.set_from(from);
+    start.set_dir(from);
+    start.mutable_point()->set_step(std::stol(command.option("start_step")));
+    start.mutable_point()->set_path(from + "/iter_" + command.option("start_step"));
+    return;
+  }
+  start.set_from("job:" + from);
+  for (const core::CheckpointRecord& known : job_named(world, from).checkpoints) {
+    if (known.set_aside || known.step < start.point().step()) continue;
+    start.mutable_point()->set_attempt(known.attempt.value);
+    start.mutable_point()->set_step(known.step);
+    start.mutable_point()->set_path(known.path);
+  }
+}
+
+void stage(World& world, const Command& command) {
+  v1::JobSpec spec = spec_of(command);
+  set_start(world, command, spec);
+  for (const std::string& name : list_of(command.option("after"))) spec.mutable_schedule()->add_after(name);
+  world.stages.push_back(std::move(spec));
+}
+
+// What came before it as stages, in order, as a chain: "stage:S" becomes the id of that one.
+void submit_chain(World& world, const Command& command) {
+  std::vector<v1::JobSpec> specs = std::exchange(world.stages, {});
+  core::SubmitJob input{.request_id = RequestId(command.option("request"))};
+  std::map<std::string, std::string> ids;
+  // j1, j1b, j1c: they rise.
+  const std::string first = fmt::format("j{}", world.next_job);
+  for (std::size_t at = 0; at < specs.size(); ++at) ids[specs[at].name()] = at == 0 ? first : fmt::format("{}{}", first, static_cast<char>('a' + at));
+  for (std::size_t at = 0; at < specs.size(); ++at) {
+    v1::JobSpec& spec = specs[at];
+    v1::StageSpec& of = *spec.mutable_stage();
+    of.set_chain(first);
+    of.set_chain_name(command.word(0));
+    of.set_name(spec.name());
+    of.set_number(static_cast<std::uint32_t>(at + 1));
+    of.set_count(static_cast<std::uint32_t>(specs.size()));
+    for (const auto& [other, id] : ids) {
+      v1::StageDir& dir = *of.add_dirs();
+      dir.set_stage(other);
+      dir.set_job(id);
+    }
+    const JobId id(ids.at(spec.name()));
+    spec.set_name(command.word(0) + "." + spec.name());
+    for (std::string& name : *spec.mutable_schedule()->mutable_after()) {
+      if (name.starts_with("stage:")) {
+        name = ids.at(name.substr(6));
+      } else if (world.jobs.contains(name)) {
+        name = world.jobs.at(name).str();
+      }
+    }
+    if (at == 0) {
+      input.job = id;
+      input.spec = spec;
+    } else {
+      input.behind.push_back({.job = id, .spec = spec, .spec_hash = "hash"});
+    }
+  }
+  const core::Decision decision = world.put(input);
+  if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
+  if (!decision.job || decision.repeated) return;
+  for (const auto& [name, id] : ids) world.jobs[command.word(0) + "." + name] = JobId(id);
+  ++world.next_job;
+}
+
 void submit(World& world, const Command& command) {
   const JobId id(command.option("id", fmt::format("j{}", world.next_job)));
   core::SubmitJob input{.job = id, .request_id = RequestId(command.option("request")), .spec = spec_of(command), .spec_hash = "hash"};
@@ -162,6 +242,7 @@ void submit(World& world, const Command& command) {
     const auto known = world.jobs.find(name);
     input.spec.mutable_schedule()->add_after(known == world.jobs.end() ? name : known->second.str());
   }
+  set_start(world, command, input.spec);
   const core::Decision decision = world.put(input);
   if (decision.repeated) world.say(fmt::format("  the same request as before: {}", decision.job->str()));
   if (!decision.job || decision.repeated) return;
@@ -171,7 +252,14 @@ void submit(World& world, const Command& command) {
 
 void cancel(World& world, const Command& command) {
   const auto known = world.jobs.find(command.word(0));
-  world.put(core::CancelJob{.job = known == world.jobs.end() ? JobId(command.word(0)) : known->second, .reason = command.option("reason")});
+  // The name of a chain means all of it.
+  const auto chain = world.ledger().chain_names.find(command.word(0));
+  const bool whole = known == world.jobs.end() && chain != world.ledger().chain_names.end();
+  world.put(core::CancelJob{.job = whole                       ? chain->second
+                                   : known == world.jobs.end() ? JobId(command.word(0))
+                                                               : known->second,
+                            .reason = command.option("reason"),
+                            .whole_chain = whole});
 }
 
 void started(World& world, const Command& command) {
@@ -377,6 +465,8 @@ constexpr Verb kVerbs[] = {
     {"first-step", first_step},
     {"pulse", pulse},
     {"logs", logs},
+    {"stage", stage},
+    {"submit-chain", submit_chain},
     {"silent", [](World& world, const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
     {"disconnect", [](World& world, const Command& command) { world.hang_up(command.word(0)); }},
     {"back", back},

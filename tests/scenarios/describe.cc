@@ -38,7 +38,11 @@ class Describer {
       if (node.rank_count == 0) text += "(no rank)";
     }
     text += fmt::format(", port {}", event.master_port);
-    if (event.resume) text += fmt::format(", from step {} of attempt {}", event.resume->step, event.resume->attempt.value);
+    if (event.resume && event.resume->from_start) {
+      text += fmt::format(", starts with step {} ({})", event.resume->step, event.resume->path);
+    } else if (event.resume) {
+      text += fmt::format(", from step {} of attempt {}", event.resume->step, event.resume->attempt.value);
+    }
     return text;
   }
   std::string operator()(const core::NodeStarted& event) const { return head(event) + fmt::format("{} started", event.node.str()); }
@@ -48,7 +52,8 @@ class Describer {
   std::string operator()(const core::RankExited& event) const { return head(event) + core::exit_text(event); }
   std::string operator()(const core::CompanionExited& event) const { return head(event) + core::exit_text(event); }
   std::string operator()(const core::PredecessorSucceeded& event) const {
-    return fmt::format("{} need not wait for {} any more", name_of(ledger_, event.job), event.predecessor.str());
+    return fmt::format("{} need not wait for {} any more{}", name_of(ledger_, event.job), event.predecessor.str(),
+                       event.checkpoint ? fmt::format(", and starts with its step {}", event.checkpoint->step) : "");
   }
   std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }

@@ -46,6 +46,7 @@ class World {
   core::Limits limits;
   std::map<std::string, Agent> agents;
   std::map<std::string, JobId> jobs;  // the latest of each name
+  std::vector<v1::JobSpec> stages;    // of the chain that is to be submitted
   std::uint32_t next_job = 1;
 
  private:

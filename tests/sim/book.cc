@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace muster::sim {
 namespace {
 
@@ -59,6 +61,11 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
       submission.name = it->spec.name();
       submission.after.clear();
       for (const std::string& id : it->spec.schedule().after()) submission.after.emplace_back(id);
+      if (it->spec.has_stage()) {
+        Chain& chain = chains[JobId(it->spec.stage().chain())];
+        chain.jobs.insert(it->job);
+        chain.count = it->spec.stage().count();
+      }
     }
     if (const auto* it = std::get_if<core::CancelRequested>(&event.body)) durable[it->job].cancel = true;
     if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body)) {
@@ -86,7 +93,18 @@ void Book::forget_all_but(const std::vector<core::Event>& left) {
   durable.swap(before);
   const auto is_archived = [&](const JobId& id) { return before.contains(id) && before.at(id).archived; };
   std::erase_if(facts, [&](const std::string& key) { return !is_archived(JobId(key.substr(0, key.find('.')))); });
+  const std::map<JobId, Chain> whole = std::exchange(chains, {});
   for (const core::Event& event : left) take({event}, 0);
+  for (const auto& [id, chain] : whole) {
+    // What was archived of it has no rows among those that are left.
+    for (const JobId& job : chain.jobs) {
+      if (is_archived(job)) {
+        chains[id].jobs.insert(job);
+        chains[id].count = chain.count;
+      }
+    }
+    if (chains.contains(id) && chains.at(id).jobs.size() < chain.count) chains_cut.insert(id);
+  }
   for (auto& [id, job] : before) {
     if (job.archived) durable[id] = std::move(job);
   }

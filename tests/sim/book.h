@@ -56,6 +56,12 @@ struct Book {
     std::vector<JobId> after;
   };
   std::map<JobId, Submission> submissions;
+  struct Chain {
+    std::set<JobId> jobs;  // that are durable
+    std::uint32_t count = 0;
+  };
+  std::map<JobId, Chain> chains;
+  std::set<JobId> chains_cut;  // the journal's end was lost in the middle of their submission
 
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
   // The youngest attempt of this job that has exec'd a rank; 0: none.

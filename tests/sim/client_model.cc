@@ -10,12 +10,19 @@ namespace muster::sim {
 namespace {
 constexpr std::uint32_t kTriesMax = 60;
 RequestId request_of(const std::string& name) { return RequestId("request-" + name); }
+JobId id_of(std::uint64_t number) { return JobId(fmt::format("{:013}", number)); }
+// Of the stage that is so many places behind that one.
+JobId id_behind(const JobId& first, std::uint32_t places) { return id_of(std::stoull(first.str()) + places); }
 }  // namespace
 
 void ClientModel::begin() {
   for (const JobPlan& plan : world_.scenario.jobs) {
     requests_[plan.name].plan = &plan;
-    world_.timeline.after(plan.submit_at, [this, name = plan.name] { submit(name); });
+    if (plan.number > 1) {
+      requests_[plan.name].first = (&plan - (plan.number - 1))->name;
+    } else {
+      world_.timeline.after(plan.submit_at, [this, name = plan.name] { submit(name); });
+    }
     if (plan.cancel_at) {
       world_.timeline.after(*plan.cancel_at, [this, name = plan.name] {
         requests_.at(name).cancelling = true;
@@ -64,12 +71,47 @@ ClientModel::Named ClientModel::named_before(const JobPlan& plan) const {
   return Named::Known;
 }
 
-void ClientModel::submit_once(const std::string& name) {
-  const JobPlan& plan = *requests_.at(name).plan;
-  core::SubmitJob input{.job = JobId(fmt::format("{:013}", next_id_++)), .request_id = request_of(name), .spec = plan.spec, .spec_hash = "0"};
+std::vector<const JobPlan*> ClientModel::behind(const JobPlan& first) const {
+  std::vector<const JobPlan*> all;
+  for (std::uint32_t place = 1; place < first.count; ++place) all.push_back(&first + place);
+  return all;
+}
+
+core::SubmitJob ClientModel::submission(const JobPlan& plan) {
+  const JobId first = id_of(next_id_);
+  next_id_ += plan.count;
+  core::SubmitJob input{.job = first, .request_id = request_of(plan.name), .spec = plan.spec, .spec_hash = "0"};
   for (const std::string& before : plan.after) input.spec.mutable_schedule()->add_after(requests_.at(before).job->str());
+  if (plan.chain.empty()) return input;
+  const auto fill = [&](v1::JobSpec& spec, const JobPlan& stage) {
+    v1::StageSpec& to = *spec.mutable_stage();
+    to.set_chain(first.str());
+    to.set_chain_name(plan.chain);
+    to.set_name(stage.stage);
+    to.set_number(stage.number);
+    to.set_count(stage.count);
+    for (std::uint32_t place = 0; place < plan.count; ++place) {
+      const JobPlan& other = *(&plan + place);
+      v1::StageDir& dir = *to.add_dirs();
+      dir.set_stage(other.stage);
+      dir.set_job(id_behind(first, place).str());
+      dir.set_out(other.spec.output_dir());
+      if (other.name == stage.starts_from) spec.mutable_start()->set_from("stage:" + other.stage);
+    }
+    if (!stage.starts_from.empty()) spec.mutable_start()->set_as(stage.as);
+  };
+  fill(input.spec, plan);
+  for (const JobPlan* stage : behind(plan)) {
+    core::ChainedJob& one = input.behind.emplace_back(core::ChainedJob{.job = id_behind(first, stage->number - 1), .spec = stage->spec, .spec_hash = "0"});
+    fill(one.spec, *stage);
+    for (const std::string& before : stage->after) one.spec.mutable_schedule()->add_after(id_behind(first, world_.scenario.plan(before).number - 1).str());
+  }
+  return input;
+}
+
+void ClientModel::submit_once(const std::string& name) {
   send(
-      input,
+      submission(*requests_.at(name).plan),
       [this, name](const core::Decision& decision) {
         if (!decision.refusal && decision.job) world_.watch.replied(request_of(name), *decision.job);
       },
@@ -92,7 +134,15 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
   }
   // On its way while the journal's end was lost: the client will find that the job is not there.
   if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job)) return;
-  request.job = decision.job;
+  learn(name, *decision.job);
+}
+
+void ClientModel::learn(const std::string& name, const JobId& job) {
+  Request& request = requests_.at(name);
+  request.job = job;
+  if (request.plan->chain.empty()) return;
+  ++world_.coverage.seen["chain submitted"];
+  for (const JobPlan* stage : behind(*request.plan)) requests_.at(stage->name).job = id_behind(job, stage->number - 1);
 }
 
 void ClientModel::cancel(const std::string& name) {
@@ -101,7 +151,15 @@ void ClientModel::cancel(const std::string& name) {
   world_.timeline.after(2 * kSecond, [this, name] { cancel(name); });
   if (!request.job) return;
   world_.watch.cancel_asked(*request.job);
-  send(core::CancelJob{.job = *request.job, .reason = "because"}, nullptr, [this, name](const core::Decision&) { requests_.at(name).cancel_answered = true; });
+  const bool whole = request.plan->cancels_all && !request.plan->chain.empty();
+  if (whole) {
+    ++world_.coverage.seen["whole chain cancelled"];
+    for (const auto& [other, of] : requests_) {
+      if (of.plan->chain == request.plan->chain && of.job) world_.watch.cancel_asked(*of.job);
+    }
+  }
+  send(core::CancelJob{.job = *request.job, .reason = "because", .whole_chain = whole}, nullptr,
+       [this, name](const core::Decision&) { requests_.at(name).cancel_answered = true; });
 }
 
 void ClientModel::journal_end_lost() {
@@ -114,6 +172,7 @@ void ClientModel::journal_end_lost() {
     if (!request.job || book.durable.contains(*request.job)) continue;
     request.job.reset();
     request.tries = 0;
+    if (!request.first.empty()) continue;  // the first of its chain asks for it, if that is gone, too
     world_.timeline.after(kSecond, [this, name = name] { submit(name); });
   }
 }
@@ -130,6 +189,7 @@ void ClientModel::cancel_wider_than(std::uint32_t nodes) {
     if (request.plan->nodes <= nodes || request.cancelling) continue;
     request.cancelling = true;
     if (!request.job) request.given_up = true;
+    if (!request.job && !request.first.empty()) requests_.at(request.first).given_up = true;
     cancel(name);
   }
 }
@@ -137,10 +197,12 @@ void ClientModel::cancel_wider_than(std::uint32_t nodes) {
 bool ClientModel::done() const {
   const Book& book = world_.watch.book();
   return std::ranges::all_of(requests_, [&](const auto& entry) {
-    const auto replied = book.replied.find(request_of(entry.first));
-    if (replied == book.replied.end()) return entry.second.given_up;
-    const auto job = book.durable.find(replied->second);
-    return job != book.durable.end() && job->second.outcome.has_value();
+    const std::string& first = entry.second.first.empty() ? entry.first : entry.second.first;
+    const auto replied = book.replied.find(request_of(first));
+    if (replied == book.replied.end()) return requests_.at(first).given_up;
+    const auto job = book.durable.find(id_behind(replied->second, entry.second.plan->number - 1));
+    if (job == book.durable.end()) return book.chains_cut.contains(replied->second);
+    return job->second.outcome.has_value();
   });
 }
 

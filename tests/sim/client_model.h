@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "controller/core/core.h"
@@ -34,9 +35,14 @@ class ClientModel {
     bool given_up = false;
     std::optional<JobId> job;
     bool cancelling = false, cancel_answered = false;
+    std::string first;  // of a stage that another submits: the first of its chain
   };
   void submit(const std::string& name);
   void submit_once(const std::string& name);
+  // The stages behind the first of a chain, whose ids follow its own.
+  [[nodiscard]] std::vector<const JobPlan*> behind(const JobPlan& first) const;
+  [[nodiscard]] core::SubmitJob submission(const JobPlan& plan);
+  void learn(const std::string& name, const JobId& job);
   enum class Named : std::uint8_t { Known, NotYet, Never };
   // The jobs that this one waits for: whether they have ids by now.
   [[nodiscard]] Named named_before(const JobPlan& plan) const;

@@ -205,7 +205,8 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job, c
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   launch.mutable_watching()->set_world_size(attempt.world_size());
-  if (attempt.resume) {
+  // With the weights of it alone the program begins at step 0.
+  if (attempt.resume && (!attempt.resume->from_start || core::goes_on_from_start(job.spec))) {
     launch.mutable_resume()->set_step(attempt.resume->step);
     launch.mutable_resume()->set_source(attempt.resume->path);
   }
@@ -282,8 +283,25 @@ void ControllerModel::forget_what_ends_mean(core::Decision& decision) const {
   std::erase_if(decision.events, [this](const core::EventBody& body) {
     const auto* ended = std::get_if<core::JobEnded>(&body);
     const bool waits = ended != nullptr && !ledger_.jobs.at(ended->job).waits_for.empty();
-    return std::holds_alternative<core::PredecessorSucceeded>(body) || (waits && ended->verdict->signature == "predecessor");
+    const bool meant = waits && (ended->verdict->signature == "predecessor" || ended->verdict->signature == "no start");
+    return std::holds_alternative<core::PredecessorSucceeded>(body) || meant;
   });
+}
+
+// What a job starts with is dropped, is what an attempt of its own is said to have written, or is not the newest.
+void ControllerModel::break_starts(core::EventBody& body) const {
+  if (auto* placed = std::get_if<core::AttemptPlaced>(&body); placed != nullptr && placed->resume && placed->resume->from_start) {
+    if (world_.mutant == Mutant::StartForgotten && placed->attempt.value > 1) placed->resume.reset();
+    if (world_.mutant == Mutant::StartIsOwn) placed->resume->path = Training::path_of({placed->job, placed->resume->attempt}, placed->resume->step);
+  }
+  auto* succeeded = std::get_if<core::PredecessorSucceeded>(&body);
+  if (world_.mutant != Mutant::OldStart || succeeded == nullptr || !succeeded->checkpoint) return;
+  for (const core::CheckpointRecord& known : ledger_.jobs.at(succeeded->predecessor).checkpoints) {
+    if (known.step >= succeeded->checkpoint->step) continue;
+    succeeded->checkpoint->attempt = known.attempt;
+    succeeded->checkpoint->step = known.step;
+    succeeded->checkpoint->path = known.path;
+  }
 }
 
 // Pinning is checked twice, by the controller when a node comes back and by the agent when it is asked to start: a variant without it lacks both.

@@ -178,6 +178,13 @@ void ControllerModel::settle() {
 core::Decision ControllerModel::take(const core::Input& input) {
   core::Decision decision = core::decide(ledger_, presence_, input, clocks(), limits_);
   if (world_.mutant == Mutant::DeafToEnds) forget_what_ends_mean(decision);
+  if (const auto* submitted = std::get_if<core::SubmitJob>(&input);
+      world_.mutant == Mutant::HalfAChain && submitted != nullptr && !submitted->behind.empty() && !decision.events.empty()) {
+    std::erase_if(decision.events, [&](const core::EventBody& body) {
+      const auto* event = std::get_if<core::JobSubmitted>(&body);
+      return event != nullptr && event->job == submitted->behind.back().job;
+    });
+  }
   for (const core::EventBody& body : decision.events) accept(body);
   return decision;
 }
@@ -187,6 +194,7 @@ void ControllerModel::accept(core::EventBody body) {
     const core::AttemptRecord* last = ledger_.jobs.at(placed->job).current();
     placed->attempt = AttemptNo(last == nullptr ? 1 : last->number.value + 1);
   }
+  break_starts(body);
   core::Event event{.at = batch_at_, .body = std::move(body)};
   const JournalIndex index(journal_.last().value + batch_.size() + 1);
   world_.say([&] { return fmt::format("  [{}] {}", index.value, text_of(event.body)); });

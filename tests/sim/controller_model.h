@@ -71,6 +71,7 @@ class ControllerModel : public Actor {
   void fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const;
   void break_by_mutant();
   void forget_what_ends_mean(core::Decision& decision) const;
+  void break_starts(core::EventBody& body) const;
   [[nodiscard]] bool ignored_by_mutant(const core::Input& input) const;
   void hello(const LinkPtr& link, const v1::Hello& hello, Now arrived);
   void facts(const LinkPtr& link, const v1::Facts& facts);

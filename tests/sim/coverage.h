@@ -72,6 +72,15 @@ inline constexpr std::array kFaults = {
     FaultRow{Fault::CopyPutBack, "whole journal put back from an older copy, and the loss accepted"},
 };
 
+// Of what is only counted by name: each has to happen as well.
+inline constexpr std::array<std::string_view, 7> kMustBeSeen = {"chain submitted",
+                                                                "whole chain cancelled",
+                                                                "started from a stage's checkpoint: weights",
+                                                                "started from a stage's checkpoint: resume",
+                                                                "started from a stage's checkpoint again",
+                                                                "started from a stage that saved nothing",
+                                                                "cancelled: a stage saved nothing to start from"};
+
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};
   std::array<std::uint64_t, core::kJobMoves.size()> moves{};

@@ -24,7 +24,8 @@ struct Text {
     for (const core::PlacedNode& placed : event.nodes) {
       text += fmt::format(" {}[{}+{}]", placed.node.str(), placed.first_rank.value, placed.rank_count);
     }
-    if (event.resume) text += fmt::format(" resumes at {} of attempt {}", event.resume->step, event.resume->attempt.value);
+    if (event.resume)
+      text += fmt::format(" resumes at {} of {}attempt {}", event.resume->step, event.resume->from_start ? "another job's " : "", event.resume->attempt.value);
     return text;
   }
   std::string operator()(const core::NodeStarted& event) const { return fmt::format("started: {} on {}", run(event), event.node.str()); }
@@ -39,7 +40,8 @@ struct Text {
     return fmt::format("companion exited: {} on {}: {} code {} signal {}", run(event), event.node.str(), event.name, event.code, event.signal);
   }
   std::string operator()(const core::PredecessorSucceeded& event) const {
-    return fmt::format("predecessor succeeded: {} waited for {}", event.job.str(), event.predecessor.str());
+    return fmt::format("predecessor succeeded: {} waited for {}{}", event.job.str(), event.predecessor.str(),
+                       event.checkpoint ? fmt::format(", and starts from its step {}", event.checkpoint->step) : "");
   }
   std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }

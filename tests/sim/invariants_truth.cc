@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "controller/core/spec_view.h"
 #include "tests/sim/invariant.h"
 #include "tests/sim/world.h"
 
@@ -76,10 +77,10 @@ class CheckpointsAreTrue : public Invariant {
       if (!known.set_aside) newest = std::max(newest, known.step);
     }
     if (!job.spec.resume().enabled()) newest = -1;
-    const std::int64_t chosen = placed->resume ? placed->resume->step : -1;
+    const bool own = placed->resume && !placed->resume->from_start;  // else: starts-where-it-should
+    const std::int64_t chosen = own ? placed->resume->step : -1;
     if (chosen != newest) return broken(fmt::format("{} resumes at {}, the newest checkpoint that was accepted is {}", placed->job.str(), chosen, newest));
-    if (placed->resume && !whole({placed->job, placed->resume->attempt}, chosen))
-      broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
+    if (own && !whole({placed->job, placed->resume->attempt}, chosen)) broken(fmt::format("{} resumes at {}, which is not whole", placed->job.str(), chosen));
   }
 
  private:
@@ -87,10 +88,12 @@ class CheckpointsAreTrue : public Invariant {
   void check_set_aside(const core::CheckpointSetAside& aside, const core::JobRecord& job) {
     ++world_.coverage.seen["checkpoint set aside"];
     const auto counts = std::ranges::count_if(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
-    if (counts < 2) return broken(fmt::format("{} has {} checkpoints that count, and one is set aside", aside.job.str(), counts));
+    const bool older = job.start && core::goes_on_from_start(job.spec);
+    if (counts < (older ? 1 : 2)) return broken(fmt::format("{} has {} checkpoints that count, and one is set aside", aside.job.str(), counts));
     for (const core::AttemptRecord* attempt : {job.current(), job.before(*job.current())}) {
       const AttemptNo number = attempt == nullptr ? AttemptNo() : attempt->number;
-      if (attempt == nullptr || !attempt->resume || attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
+      if (attempt == nullptr || !attempt->resume || attempt->resume->from_start || attempt->resume->attempt != aside.attempt ||
+          attempt->resume->step != aside.step)
         return broken(fmt::format("step {} of {} is set aside, but attempt {} did not go on from it", aside.step, aside.job.str(), number.value));
       const auto truth = world_.watch.book().attempts.find({aside.job, number});
       const bool failed = truth != world_.watch.book().attempts.end() && std::ranges::any_of(truth->second.deaths, [](const auto& death) {
@@ -116,7 +119,7 @@ class OutcomesAreTrue : public Invariant {
     const core::JobRecord& job = before.jobs.at(ended->job);
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     const Book& book = world_.watch.book();
-    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job) && !behind_a_lost_one(job, before))
+    if (ended->outcome == core::Outcome::Cancelled && !book.cancel_asked.contains(ended->job) && !behind_a_lost_one(job, before) && !without_start(job, before))
       return broken(fmt::format("{} was cancelled and nobody asked", ended->job.str()));
     if (ended->outcome != core::Outcome::Succeeded) return;
     const auto truth = book.attempts.find({ended->job, job.current()->number});
@@ -128,6 +131,15 @@ class OutcomesAreTrue : public Invariant {
   }
 
  private:
+  // It was to start from what a stage saved, and that has ended well and saved nothing.
+  static bool without_start(const core::JobRecord& job, const core::Ledger& before) {
+    if (job.phase != core::JobPhase::Queued || job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH) return false;
+    return std::ranges::any_of(job.spec.stage().dirs(), [&](const v1::StageDir& dir) {
+      const auto stage = before.jobs.find(JobId(dir.job()));
+      return job.spec.start().from() == "stage:" + dir.stage() && stage != before.jobs.end() && stage->second.phase == core::JobPhase::Succeeded &&
+             std::ranges::all_of(stage->second.checkpoints, [](const core::CheckpointRecord& known) { return known.set_aside; });
+    });
+  }
   // It waits for one that has ended, in another way than well.
   static bool behind_a_lost_one(const core::JobRecord& job, const core::Ledger& before) {
     return job.phase == core::JobPhase::Queued && std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
@@ -135,6 +147,103 @@ class OutcomesAreTrue : public Invariant {
              return other != before.jobs.end() && core::is_final(other->second.phase) && other->second.phase != core::JobPhase::Succeeded;
            });
   }
+};
+
+// A chain is there as a whole or not at all, after every crash.
+class AllOrNoneOfAChain : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "all-or-none-of-a-chain"; }
+  void replayed(const core::Ledger& ledger) override {
+    for (const auto& [id, jobs] : ledger.chains) {
+      if (world_.watch.book().chains_cut.contains(id)) continue;
+      const auto known = world_.watch.book().chains.find(id);
+      if (known != world_.watch.book().chains.end()) check(id, jobs.size(), known->second.count);
+    }
+    for (const auto& [id, chain] : world_.watch.book().chains) {
+      if (!ledger.chains.contains(id)) return broken(fmt::format("chain {} was durable and is gone", id.str()));
+    }
+  }
+  void replied(const RequestId&, const JobId& job) override {
+    const auto chain = world_.watch.book().chains.find(job);
+    if (chain != world_.watch.book().chains.end() && !world_.watch.book().chains_cut.contains(job)) check(job, chain->second.jobs.size(), chain->second.count);
+  }
+
+ private:
+  void check(const JobId& chain, std::size_t there, std::uint32_t count) const {
+    if (there != count) broken(fmt::format("of the {} jobs of chain {} {} are there", count, chain.str(), there));
+  }
+};
+
+// A job that starts from a stage begins with the newest whole checkpoint of that, as long as it has none of its own, and not before that has succeeded. By what
+// ranks truly saved, and where.
+class StartsWhereItShould : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "starts-where-it-should"; }
+  void accepted(const core::Event& event, const core::Ledger& before) override {
+    if (const auto* ended = std::get_if<core::JobEnded>(&event.body)) {
+      if (ended->outcome == core::Outcome::Succeeded) saved_[ended->job] = newest_of(before.jobs.at(ended->job));
+      const bool nothing_saved = ended->verdict && ended->verdict->signature == "no start";
+      if (nothing_saved) ++world_.coverage.seen["cancelled: a stage saved nothing to start from"];
+    }
+    if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body)) check(*placed, before.jobs.at(placed->job));
+  }
+
+ private:
+  using Saved = std::optional<std::pair<agent::RunKey, std::int64_t>>;  // by whom, and which step
+
+  // What was accepted of it, if it is truly whole: of what nobody has told by then, nobody can start.
+  Saved newest_of(const core::JobRecord& job) const {
+    Saved newest;
+    for (const core::CheckpointRecord& known : job.checkpoints) {
+      if (known.set_aside) continue;
+      if (!newest || std::pair(known.step, known.attempt) > std::pair(newest->second, newest->first.second)) newest = {{{job.id, known.attempt}, known.step}};
+    }
+    return newest;
+  }
+
+  void check(const core::AttemptPlaced& placed, const core::JobRecord& job) {
+    const JobPlan& plan = world_.scenario.plan(job.spec.name());
+    const bool own = std::ranges::any_of(job.checkpoints, [](const core::CheckpointRecord& known) { return !known.set_aside; });
+    if (plan.starts_from.empty()) {
+      if (placed.resume && placed.resume->from_start) broken(fmt::format("{} begins with a checkpoint, and starts from nothing", placed.job.str()));
+      return;
+    }
+    if (own) {
+      if (placed.resume && placed.resume->from_start) broken(fmt::format("{} begins anew, and has a checkpoint of its own", placed.job.str()));
+      return;
+    }
+    const JobId stage = stage_of(job, plan);
+    const auto saved = saved_.find(stage);
+    if (saved == saved_.end()) return broken(fmt::format("{} is placed, and {}, which it starts from, has not succeeded", placed.job.str(), stage.str()));
+    if (!saved->second) {
+      if (plan.as != v1::START_AS_RESUME_OR_SCRATCH)
+        return broken(fmt::format("{} is placed, and {} has saved nothing to start from", placed.job.str(), stage.str()));
+      if (placed.resume) return broken(fmt::format("{} begins with a checkpoint of {}, which has none", placed.job.str(), stage.str()));
+      ++world_.coverage.seen["started from a stage that saved nothing"];
+      return;
+    }
+    const auto& [run, step] = *saved->second;
+    if (!placed.resume || !placed.resume->from_start || placed.resume->path != Training::path_of(run, step) || placed.resume->step != step) {
+      return broken(fmt::format("{} begins at {}, and the newest of {} is {}", placed.job.str(), placed.resume ? placed.resume->path : "the beginning",
+                                stage.str(), Training::path_of(run, step)));
+    }
+    const auto& truly = world_.training.saved(run);
+    if (!truly.contains(step) || !truly.at(step).whole())
+      return broken(fmt::format("{} begins with step {} of {}, which is not whole", placed.job.str(), step, stage.str()));
+    ++world_.coverage.seen[fmt::format("started from a stage's checkpoint: {}", plan.as == v1::START_AS_WEIGHTS ? "weights" : "resume")];
+    if (!job.attempts.empty()) ++world_.coverage.seen["started from a stage's checkpoint again"];
+  }
+
+  static JobId stage_of(const core::JobRecord& job, const JobPlan& plan) {
+    for (const v1::StageDir& dir : job.spec.stage().dirs()) {
+      if (plan.chain + "." + dir.stage() == plan.starts_from) return JobId(dir.job());
+    }
+    return {};
+  }
+
+  std::map<JobId, Saved> saved_;
 };
 
 // No rank of a job runs before the jobs of its schedule.after have truly done their work, and their success is durable.
@@ -181,6 +290,13 @@ class EverythingEnds : public Invariant {
       if (record == world_.controller.ledger().jobs.end()) return broken(fmt::format("job {} has not ended: it is unknown", id.str()));
       return broken(fmt::format("job {} has not ended: it is {}; {}", id.str(), core::to_string(record->second.phase), world_.controller.why(record->second)));
     }
+    for (const auto& [request, id] : book.replied) {
+      const auto chain = book.chains.find(id);
+      if (chain == book.chains.end()) continue;
+      for (const JobId& stage : chain->second.jobs) {
+        if (!book.durable.at(stage).outcome) return broken(fmt::format("stage {} has not ended", stage.str()));
+      }
+    }
     for (const auto& machine : world_.machines) {
       for (const auto& [pid, process] : machine->processes()) {
         const auto job = book.durable.find(process.run.first);
@@ -209,6 +325,8 @@ std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world) {
   all.push_back(std::make_unique<SweptIsTrue>(world));
   all.push_back(std::make_unique<CheckpointsAreTrue>(world));
   all.push_back(std::make_unique<OutcomesAreTrue>(world));
+  all.push_back(std::make_unique<AllOrNoneOfAChain>(world));
+  all.push_back(std::make_unique<StartsWhereItShould>(world));
   all.push_back(std::make_unique<BehindPredecessors>(world));
   all.push_back(std::make_unique<EverythingEnds>(world));
   all.push_back(std::make_unique<EverythingCloses>(world));

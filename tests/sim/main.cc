@@ -81,6 +81,12 @@ bool print_coverage(const Coverage& coverage, std::uint64_t least) {
     fmt::print("  {:>9}  {} -> {}: {}{}\n", coverage.moves[i], core::to_string(move.from), core::to_string(move.to), core::to_string(move.on),
                coverage.moves[i] > 0 ? "" : "   <-- never taken");
   }
+  for (const std::string_view what : kMustBeSeen) {
+    const auto seen = coverage.seen.find(std::string(what));
+    if (seen != coverage.seen.end()) continue;
+    enough = false;
+    fmt::print("\nnever seen: {}\n", what);
+  }
   fmt::print("\nalso seen\n");
   for (const auto& [what, count] : coverage.seen) fmt::print("  {:>9}  {}\n", count, what);
   return enough;
@@ -97,6 +103,7 @@ int run_one(const Knobs& knobs, Mutant mutant) {
                plan.once ? "once" : (plan.lockstep ? "lockstep" : "not in lockstep"), plan.total_steps, plan.step_time / kMillisecond, plan.checkpoint_every,
                plan.orphan_grace / kSecond, plan.stop_grace / kSecond);
     if (!plan.after.empty()) fmt::print("    after {}\n", fmt::join(plan.after, ", "));
+    if (!plan.starts_from.empty()) fmt::print("    starts from {}: {}\n", plan.starts_from, v1::StartAs_Name(plan.as));
   }
   const History history = world.run();
   fmt::print("{} deeds, {:.1f} s of virtual time\n", history.deeds, static_cast<double>(history.lasted) / static_cast<double>(kSecond));

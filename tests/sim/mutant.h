@@ -41,6 +41,10 @@ enum class Mutant {
   AcceptWithoutBridge,  // a copy that was put back lets agents in that were told more, and counts no loss
   NobodyFirst,          // a job is placed without a look at those that it waits for
   DeafToEnds,           // what the end of a job means for those that wait for it is forgotten
+  HalfAChain,           // the last stage of a chain is left out of what becomes durable
+  StartForgotten,       // only the first attempt begins with what the job starts with
+  StartIsOwn,           // what the job starts with is looked for below its own attempts
+  OldStart,             // a stage starts from an older checkpoint of another than its newest
 };
 
 struct MutantRow {
@@ -82,6 +86,10 @@ inline constexpr std::array kMutants = {
               "start-once device-exclusive no-step-after-next-exec one-current-attempt number-never-given-twice"},
     MutantRow{Mutant::NobodyFirst, "nobody-first", "behind-its-predecessors"},
     MutantRow{Mutant::DeafToEnds, "deaf-to-ends", "everything-ends"},
+    MutantRow{Mutant::HalfAChain, "half-a-chain", "all-or-none-of-a-chain"},
+    MutantRow{Mutant::StartForgotten, "start-forgotten", "starts-where-it-should"},
+    MutantRow{Mutant::StartIsOwn, "start-is-own", "starts-where-it-should"},
+    MutantRow{Mutant::OldStart, "old-start", "starts-where-it-should"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -74,6 +74,44 @@ void make_chains(Scenario& scenario) {
   }
 }
 
+// In one history of three there is a chain beside them: two to four stages, each behind one or more before it, most of which begin with what one of these
+// saved.
+void make_stages(Scenario& scenario) {
+  Rng rng(scenario.seed * 0x9E3779B97F4A7C15ULL + 11);
+  if (!rng.one_in(3)) return;
+  const std::size_t first = scenario.jobs.size();
+  const auto count = static_cast<std::uint32_t>(rng.between(2, 4));
+  for (std::uint32_t number = 1; number <= count; ++number) {
+    JobPlan plan = make_plan(scenario, first + number, rng);
+    plan.chain = "chain";
+    plan.spec.mutable_checkpoint()->set_layout("megatron");
+    plan.stage = fmt::format("s{}", number);
+    plan.number = number;
+    plan.count = count;
+    plan.name = plan.chain + "." + plan.stage;
+    plan.spec.set_name(plan.name);
+    plan.spec.set_output_dir("/out/" + plan.name);
+    // Chains whose first stage never ends well show little of what chains are for.
+    plan.error_at = -1;
+    plan.launch_fails = rng.one_in(40);
+    plan.success_shown = plan.success_shown || number < count;
+    if (number > 1) plan.submit_at = scenario.jobs[first].submit_at;
+    if (number > 1 && plan.cancel_at && !rng.one_in(3)) plan.cancel_at.reset();
+    plan.cancels_all = rng.percent(60);
+    for (std::uint32_t before = 1; before < number; ++before) {
+      if (rng.percent(before + 1 == number ? 85 : 25)) plan.after.push_back(scenario.jobs[first + before - 1].name);
+    }
+    if (!plan.after.empty() && !rng.one_in(4)) {
+      plan.starts_from = rng.pick(plan.after);
+      plan.as = rng.one_in(3) ? v1::START_AS_WEIGHTS : rng.one_in(3) ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_RESUME;
+      plan.spec.mutable_resume()->set_enabled(true);
+      // It may resume far beyond its own last step, and then has nothing to do.
+      if (rng.one_in(2)) plan.total_steps += 40;
+    }
+    scenario.jobs.push_back(std::move(plan));
+  }
+}
+
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
@@ -99,6 +137,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   scenario.loses_journal_ends = rng.one_in(4);
   for (std::uint32_t number = 1; number <= jobs; ++number) scenario.jobs.push_back(make_plan(scenario, number, rng));
   make_chains(scenario);
+  make_stages(scenario);
   return scenario;
 }
 

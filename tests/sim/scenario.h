@@ -35,6 +35,13 @@ struct JobPlan {
   Time submit_at = 0;
   std::optional<Time> cancel_at;
   std::vector<std::string> after;  // names of jobs that it waits for: earlier ones
+  // Of a stage of a chain, submitted with the others of it; all of these stand together, in order.
+  std::string chain;  // its name; empty: a job of its own
+  std::string stage;
+  std::uint32_t number = 1, count = 1;  // its place in the chain, and how many there are
+  std::string starts_from;              // the stage that it begins with what that saved; empty: with nothing
+  v1::StartAs as = v1::START_AS_WEIGHTS;
+  bool cancels_all = false;  // its cancel is the whole chain's
 };
 
 struct Knobs {

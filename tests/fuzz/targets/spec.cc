@@ -6,6 +6,7 @@
 
 #include "common/base/utf8.h"
 #include "common/engine/engine.h"
+#include "common/engine/start.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
 #include "tests/fuzz/target.h"
@@ -50,6 +51,17 @@ std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
   return nodes;
 }
 
+// What the controller finds out of a chain's stages, and of what they take from each other.
+v1::JobSpec resolved(v1::JobSpec spec, const std::vector<v1::JobSpec>& stages) {
+  for (const v1::JobSpec& stage : stages) {
+    v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
+    dir.set_stage(stage.stage().name());
+    dir.set_out("/shared/muster/" + stage.stage().name());
+  }
+  for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path("/shared/" + input.name());
+  return spec;
+}
+
 void look_at_plan(const v1::JobSpec& spec) {
   if (spec.resources().nodes() > 4 || spec.resources().devices() > 16 || spec.resources().device_ids_size() > 16) return;
   for (const bool resuming : {false, true}) {
@@ -57,6 +69,7 @@ void look_at_plan(const v1::JobSpec& spec) {
     request.nodes = nodes_for(spec);
     request.out_dir = engine::out_dir(spec, request.job_id, "/shared/muster");
     request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
+    if (engine::starts_as_weights(spec)) request.start_dir = request.out_dir + "/start";
     if (resuming) {
       request.resume_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
       request.resume_source = engine::save_dir(spec, request.out_dir, 1);
@@ -104,12 +117,16 @@ void spec(std::string_view input) {
     require(is_utf8(problem.key), "a key is text", problem.key);
   }
   require(parsed.problems.empty() || is_message(spec::format(parsed.problems, "job.yaml")), "problems can be printed");
-  if (parsed.problems.empty()) {
-    v1::JobSpec again = parsed.spec;
+  std::vector<v1::JobSpec> specs = parsed.stages;
+  if (parsed.stages.empty()) specs.push_back(parsed.spec);
+  require(parsed.stages.size() <= 32, "stages are bounded");
+  for (const v1::JobSpec& one : specs) {
+    if (!parsed.problems.empty()) break;
+    v1::JobSpec again = one;
     const auto problems = spec::complete(again);
     require(problems.empty(), "a sound spec is sound for the controller", problems.empty() ? "" : spec::format(problems, ""));
-    require(spec::spec_hash(again) == spec::spec_hash(parsed.spec), "a complete spec is complete");
-    look_at_plan(parsed.spec);
+    require(spec::spec_hash(again) == spec::spec_hash(one), "a complete spec is complete");
+    look_at_plan(resolved(one, parsed.stages));
   }
   if (input.size() <= 64 && is_utf8(input)) look_at_values(input);
 }

@@ -28,13 +28,21 @@ main("{release}", __file__)
 '''
 
 
+TOOL = '''"""Stands where {name} of {release} stands."""
+from conformance.transform import main
+
+main("{release}")
+'''
+
+
 def install(code, scripts):
     """A user's code tree: {script: release}. The package is copied, so that its compiled files go with the tree."""
     os.makedirs(code, exist_ok=True)
     shutil.copytree(HERE, os.path.join(code, "conformance"), ignore=shutil.ignore_patterns("__pycache__", "harness.py"))
     for name, release in scripts.items():
+        os.makedirs(os.path.dirname(os.path.join(code, name)), exist_ok=True)
         with open(os.path.join(code, name), "w", encoding="utf-8") as file:
-            file.write(SCRIPT.format(name=name, release=release))
+            file.write((TOOL if name.endswith("transform_ckpt.py") else SCRIPT).format(name=name, release=release))
     return code
 
 
@@ -135,6 +143,7 @@ class EngineTest(unittest.TestCase):
     scripts = {}  # of the code tree: {name: release}
     files = {}
     ascend = False
+    cluster_type = Engines
     cluster: Engines
 
     @classmethod
@@ -143,7 +152,7 @@ class EngineTest(unittest.TestCase):
             raise unittest.SkipTest("no tests of its own")
         cls.seed = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
         print(f"seed {cls.seed}: MUSTER_TEST_SEED={cls.seed} chooses the same victims", file=sys.stderr)
-        cls.cluster = Engines(ascend=cls.ascend)
+        cls.cluster = cls.cluster_type(ascend=cls.ascend)
         cls.cluster.__enter__()
         try:
             cls.code = cls.cluster.code(cls.scripts, cls.files)

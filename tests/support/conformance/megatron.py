@@ -6,7 +6,7 @@ import os
 import time
 from datetime import datetime
 
-from . import saving, state
+from . import observing, saving, state
 from .fail import Ended, Violation, engine_error
 
 
@@ -61,6 +61,7 @@ class Training:
         self.part = {"all"} | ({"first"} if place.rank == 0 else set()) | ({"last"} if place.rank == place.world - 1 else set())
         self.part |= {"model"} if self.shape.dp == self.shape.cp == 0 else set()
         self.gang = None
+        self.watching, self.evaluation = observing.of_megatron(self)
 
     def say(self, text, by="all"):
         if by in self.part:
@@ -181,6 +182,8 @@ class Training:
                 took = (time.monotonic() - began) * 1e3 / every
                 began = time.monotonic()
                 self.say(log["step"].format(**self._words(loss=loss, ms=took, lr=rate, batch=batch, samples=self.state.step * batch, norm=loss / 10.0)), "last")
+            for one in self.watching:
+                one.step_end(self.state.step)
             saved = options.get("--save") and interval and self.state.step % interval == 0
             if saved:
                 self.save()
@@ -193,3 +196,5 @@ class Training:
         self.say(log["end"].format(**self._words()), "first")
         if options.get("--save") and interval and self.state.step % interval:
             self.save()
+        if self.evaluation:
+            self.evaluation.training_end(self.state.step)

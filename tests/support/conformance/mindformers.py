@@ -12,7 +12,7 @@ import time
 from datetime import datetime, timedelta
 
 from . import config as configuration
-from . import saving, state
+from . import observing, saving, state
 from .fail import Violation, engine_error
 
 MODES = ("train", "finetune", "eval", "predict")
@@ -43,7 +43,9 @@ class Training:
             raise engine_error(*release["texts"]["bad_mode"][:1], release["texts"]["bad_mode"][1].format(modes=list(MODES), mode=self.mode))
         self._parallel()
         self.out = self._output_root()
+        self.log_dir = os.path.join(self.out, "log", f"rank_{place.rank}")
         place.meet_in(self.out)
+        self.watching = observing.of_mindformers(self)
         runner = self.config["runner_config"]
         parallel = self.config.get("parallel_config") or {}
         dp, mp, pp = (parallel.get(key) or 1 for key in ("data_parallel", "model_parallel", "pipeline_stage"))
@@ -63,10 +65,9 @@ class Training:
         self.saver = next((entry for entry in self.config["callbacks"] if entry["type"] in ("CheckpointMonitor", "CheckpointMointor")), None)
         if self.saver and self.saver["type"] != release["checkpoint"]["callback"]:
             raise engine_error("ValueError", f"Can't find class type callback class name {self.saver['type']} in class registry")
-        self.state = state.State(place.rank, place.world)
+        self.state = state.Cut(place.rank, place.world)
         self.part = {"all"} | ({"first"} if place.rank == 0 else set())
         self.initial_epoch = self.initial_step = 0
-        self.log_dir = os.path.join(self.out, "log", f"rank_{place.rank}")
 
     def _parallel(self):
         """build_context(): use_parallel needs somebody to be parallel with, and without it every process would train alone."""
@@ -104,6 +105,21 @@ class Training:
             if entry.get("sink", self.sink) == self.sink:
                 self.say(entry["text"].format(**words), entry["at"])
 
+    # ---- strategy
+
+    def compile(self):
+        """Every rank's strategy is written before the first step. True: that was all."""
+        only = bool(self.config.get("only_save_strategy"))
+        parallel = self.place.world > 1 and (self.config.get("parallel") or {}).get("parallel_mode") == 1
+        if self.mode in ("train", "finetune") and parallel and not self.run.forgets_strategy():
+            path = self.release["strategy"].format(out=self.out, rank=self.place.rank)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as file:
+                json.dump({"rank": self.place.rank, "world": self.place.world, "units": state.units_of(self.place.rank, self.place.world)}, file)
+        if only:
+            self.say("Only_save_strategy is True, model.compile() finished, system exit! ", "utils")
+        return only
+
     # ---- resume
 
     def load(self):
@@ -127,11 +143,13 @@ class Training:
             raise engine_error("ValueError", text) from error
         self.say(f"Start to load checkpoint from {path}", "utils")
         if not resume:
-            self.state.restore({"step": 0, "weights": record["weights"]})
+            self.state.restore({**{key: record[key] for key in ("weights", "units") if key in record}, "step": 0})
             self.run.loaded(source, 0)
             return
         if record.get("shard") != self.place.rank or "step" not in record or record["step"] != counters.get("step_num"):
             raise Violation(f"'{path}' is no training state of rank {self.place.rank}: {record.get('shard')}, step {record.get('step')}, counters {counters}")
+        if record["world"] != self.place.world:
+            raise Violation(f"'{path}' is cut for {record['world']} ranks, and there are {self.place.world}")
         if self.place.world > 1 and not self.sink:
             raise engine_error("ValueError", "When distributed loads are sliced weights, sink_mode must be set True.")
         if self.place.world > 1 and self.runner_epochs > 1 and self.sink_size == 1 and self.release["texts"]["sink_size_one"]:
@@ -264,10 +282,14 @@ class Training:
                 if every and self.state.step - last_saved >= every:
                     last_saved = self.state.step
                     self.save(epoch + 1, cur_step)
+                for one in self.watching:
+                    one.step_end(cur_step)
                 if self.run.leaves(self.state.step):
                     return
             self._line("epoch", ms=ms, per_step=ms / self.batch_num, mean=math.fsum(losses) / len(losses))
             losses = []
+            for one in self.watching:
+                one.epoch_end(epoch + 1)
         if self.saver and last_saved != self.state.step:
             self.save(self.runner_epochs, cur_step)  # ModelCheckpoint.end(): a last one is forced
         self._line("end")

@@ -50,6 +50,64 @@ class State:
             self.optimizer = float.fromhex(record["optimizer"])
 
 
+UNITS = 16  # that MindFormers' whole model has, where as many ranks share them evenly
+
+
+def units_of(rank, world):
+    """Which of the model's units a rank has: the first, how many, of how many."""
+    units = UNITS if UNITS % world == 0 else world
+    return rank * (units // world), units // world, units
+
+
+class Cut(State):
+    """The whole model is so many units, and every rank has some of them. The losses are the same whatever the number of ranks; a rank's shard fits one cut
+    alone, and another one only when transform_ckpt.py has made it."""
+
+    def __init__(self, rank, world, seed=1234):
+        super().__init__(rank, world, seed)
+        self.first, self.count, self.units = units_of(rank, world)
+        self.weights = [mix(seed + self.first + i) for i in range(self.count)]
+
+    def advance(self, gang, rank):
+        self.step += 1
+        self.weights = [mix(number + self.step) for number in self.weights]
+        own = [mix(number ^ (self.first + i << 32)) / 2.0**64 for i, number in enumerate(self.weights)]
+        total = 0.0
+        for (value,) in struct.iter_unpack("!d", b"".join(gang.exchange(struct.pack(f"!{self.count}d", *own)))):
+            total += value  # in the order of the units, the same on every rank
+        self.optimizer = 0.9 * self.optimizer + 0.1 * total / self.units
+        return 10.0 / (1.0 + 0.02 * self.step) + self.optimizer
+
+    def record(self, part="all", **more):
+        out = super().record("optimizer" if part in ("all", "optimizer") else "none", units=[self.first, self.count, self.units], **more)
+        if part in ("all", "model"):
+            out["weights"] = [f"{number:016x}" for number in self.weights]
+        return out
+
+    def restore(self, record):
+        super().restore({key: value for key, value in record.items() if key != "weights"})
+        weights = record.get("weights", [])
+        if isinstance(weights, str):  # a stranger's: one number for all
+            self.weights = [int(weights, 16)] * self.count
+        elif weights:
+            first, count, units = record["units"]
+            if units != self.units or first > self.first or first + count < self.first + self.count:
+                raise ValueError(f"it holds {count} units from {first} on, of {units}; asked for are {self.count} from {self.first} on, of {self.units}")
+            self.weights = [int(number, 16) for number in weights[self.first - first :][: self.count]]
+
+
+def cut_again(records, world):
+    """The shards of one cut, by rank -> those of another one."""
+    whole = [number for _, record in sorted(records.items()) for number in record["weights"]]
+    out = {}
+    for rank in range(world):
+        first, count, units = units_of(rank, world)
+        if units != len(whole):
+            raise ValueError(f"the shards have {len(whole)} units together, and {world} ranks share {units}")
+        out[rank] = {**records[0], "shard": rank, "world": world, "units": [first, count, units], "weights": whole[first : first + count]}
+    return out
+
+
 # ---- torch.save: a zip archive, stored; the pickle is not one, and nobody unpickles it here
 
 

@@ -5,11 +5,12 @@ A test puts this folder into a code tree and beside it, under the name that a us
     from conformance.trainer import main
     main("mindformers-r1.0", __file__)
 
-Three variables are the test's, and no engine's; none has to be set:
+A few variables are the test's, and no engine's; none has to be set:
 
     CONFORMANCE_RECORD    a directory: every rank writes down its starts, steps, loads and saves there
     CONFORMANCE_STEP_MS   how long a step takes
     CONFORMANCE_HOLD      "RANK STEP": the first process that is this rank stays in the middle of its first file of that step, until it is killed
+    CONFORMANCE_NO_STRATEGY  MindFormers: a rank, which writes no strategy file
     CONFORMANCE_LEAVE     MindFormers: a step; the first run ends behind it with status 0 and without a word, as under a wrapper that swallows how it ended
 """
 
@@ -49,6 +50,7 @@ class Run:
         self._name = name
         self._step = float(os.environ.get("CONFORMANCE_STEP_MS") or 0) / 1e3
         self._hold = os.environ.get("CONFORMANCE_HOLD", "").split()
+        self._forget = os.environ.get("CONFORMANCE_NO_STRATEGY")
         record = self._record = os.environ.get("CONFORMANCE_RECORD")
         self._leave = os.environ.get("CONFORMANCE_LEAVE") if record and not os.path.exists(os.path.join(record, "left")) else None
         self._trace = open(os.path.join(record, f"{name}.trace"), "a", encoding="ascii") if record else None
@@ -68,6 +70,9 @@ class Run:
     def saved(self, step):
         self._event("saved", step=step)
 
+    def observed(self, path):
+        self._event("observed", path=path)
+
     def step(self, step, loss):
         if self._trace:
             self._trace.write(f"{step} {loss.hex()} {time.monotonic_ns()} {os.getpid()}\n")
@@ -83,6 +88,9 @@ class Run:
             return False
         with open(os.path.join(self._record, "left"), "w", encoding="ascii"):
             return True
+
+    def forgets_strategy(self):
+        return self._name == f"rank-{self._forget}"
 
     def half_way(self, step):
         if self._hold and [self._name, str(step)] == [f"rank-{self._hold[0]}", self._hold[1]]:
@@ -111,8 +119,9 @@ def _work(rules, script, argv):
         if len(tables) != 1:
             raise place.Violation(f"EI0004: the ranks have {len(tables)} different rank tables")
     mode = getattr(training, "mode", "train")
-    training.load()
-    {"eval": getattr(training, "evaluate", None), "predict": getattr(training, "predict", None)}.get(mode, training.train)()
+    if not getattr(training, "compile", bool)():
+        training.load()
+        {"eval": getattr(training, "evaluate", None), "predict": getattr(training, "predict", None)}.get(mode, training.train)()
     training.gang.barrier()
     training.gang.goodbye()
 

@@ -76,6 +76,20 @@ TEST_F(WatchTest, a_log_ends_only_when_the_run_is_swept) {
   EXPECT_TRUE(watch_->logs().empty());
 }
 
+TEST_F(WatchTest, every_rank_has_a_success_file_of_its_own) {
+  const auto file = [this](int rank) { return (run_dir_ / ("strategy-" + std::to_string(rank))).string(); };
+  ASSERT_TRUE(watch_->add(run_, run_dir_, watching_, {0, 1, 2}, {}, {{0, file(0)}, {1, file(1)}}).has_value());
+  std::ofstream(file(1)) << "x";
+  for (const std::uint32_t rank : {0, 1, 2}) watch_->rank_ended(run_, RankNo(rank), false);
+  ASSERT_TRUE(eventually([&] {
+    const std::scoped_lock lock(mutex_);
+    return ends_.size() == 3;
+  }));
+  EXPECT_FALSE(ends_[0].success_seen);
+  EXPECT_TRUE(ends_[1].success_seen);
+  EXPECT_FALSE(ends_[2].success_seen) << "nothing was to be looked for";
+}
+
 TEST_F(WatchTest, progress_is_known_again_after_a_restart) {
   add({0});
   const test::Appender rank(log(0));

@@ -6,7 +6,7 @@
 #include "common/engine/engine.h"
 #include "common/rpc/channel.h"
 #include "common/spec/parse.h"
-#include "controller/api/plan.h"
+#include "controller/api/complete_spec.h"
 #include "controller/api/unknown_fields.h"
 #include "controller/launch/bounds.h"
 

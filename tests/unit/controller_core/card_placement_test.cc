@@ -80,6 +80,9 @@ TEST(CardPlacement, WhatNoneOfThemCanFormIsRefused) {
   v1::JobSpec across = hccl_spec("a", 1, 0);
   for (const std::uint32_t id : {2U, 3U, 4U, 5U}) across.mutable_resources()->add_device_ids(id);
   EXPECT_THAT(try_place(world, across).why, HasSubstr("4 devices out of both groups of a 910 server; take them out of 0-3 or out of 4-7"));
+  v1::JobSpec elsewhere = across;
+  elsewhere.mutable_resources()->set_type("nvidia");
+  EXPECT_THAT(try_place(world, elsewhere).why, HasSubstr("'n0' has 8 ascend910")) << "not: none of these devices";
   // Not a group of HCCL: one program, or no engine that talks by it.
   v1::JobSpec once = hccl_spec("a", 1, 3);
   once.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
@@ -282,18 +285,21 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
 
 // An agent without one of them was said not to run runtime.setup, whatever it lacked.
 TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
-  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup;
+  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table, setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,
+              patched = setup;
   msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   setup.mutable_runtime()->add_setup("true");
   script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
   (*vars.mutable_launch()->mutable_vars())["A"] = "1";
   image.mutable_runtime()->set_image("img:1");
+  patched.mutable_code()->add_patches()->set_name("a.diff");
   const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
       {engine::kLaunchFiles, table, "does not bring rank tables"},
       {engine::kCompanions, msrun, "does not start msrun's scheduler"},
       {engine::kSetup, setup, "does not run runtime.setup"},
       {engine::kNodeScript, script, "does not run a script a node"},
       {engine::kPatchedFiles, vars, "does not make changed copies of files"},
+      {engine::kCodePatches, patched, "does not patch code (code.patches)"},
       {engine::kContainers, image, "does not run containers (runtime.image)"},
   };
   for (const auto& [feature, spec, what] : rows) {

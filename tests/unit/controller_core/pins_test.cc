@@ -144,7 +144,8 @@ TEST(Interface, ANodeWithoutItIsNamedWithThoseItHas) {
   EXPECT_TRUE(placed.never);
   EXPECT_EQ(placed.why,
             "need 1 node with 1 device on interface 'ib7'; 0 of 2 registered nodes could do: 'n1' has no interface 'ib7' (lo, eth0, ib0, bond0), "
-            "'n2' has an agent of version 0.3.0, which does not say whether there is an interface 'ib7'; upgrade it");
+            "'n2' has an agent of version 0.3.0, which does not say whether there is an interface 'ib7'; upgrade it; network.interface is one "
+            "that every node of the job has, with an address: name another, or leave it out");
   spec.mutable_network()->set_interface("bond0");
   placed = place_spec(world, spec);
   EXPECT_THAT(placed.why, HasSubstr("'n1' has no address on interface 'bond0'"));

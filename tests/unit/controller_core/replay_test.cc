@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "tests/unit/controller_core/small_world.h"
+#include "tests/unit/controller_core/chain_world.h"
 
 namespace muster::core {
 namespace {
@@ -27,7 +27,7 @@ class History : public SmallWorld {
   void step() {
     const std::string name = fmt::format("n{}", pick(3));
     switch (pick(12)) {
-      case 0: submit_one(); break;
+      case 0: pick(4) == 0 ? submit_chain() : submit_one(); break;
       case 1: cancel_one(); break;
       case 2: see(Disconnected{.node = NodeName(name), .connection = presence.nodes[NodeName(name)].connection}); break;
       case 3: node(name, 2, fmt::format("b{}", pick(3)), fmt::format("i{}", 1 + pick(2))); break;
@@ -60,9 +60,19 @@ class History : public SmallWorld {
     const std::string id = fmt::format("j{:04}", ++jobs_);
     submit(id, what, fmt::format("r{}", pick(50)));
   }
+  // Two stages of one of two names; the second starts from the first, or waits for nobody.
+  void submit_chain() {
+    const std::vector<std::string> ids = {fmt::format("j{:04}", jobs_ + 1), fmt::format("j{:04}", jobs_ + 2)};
+    jobs_ += 2;
+    std::vector<StageOf> stages = {{ids[0], "a"}, {ids[1], "b"}};
+    if (pick(3) > 0) stages[1].after.push_back(ids[0]);
+    std::vector<v1::JobSpec> specs = StagesWorld::specs(fmt::format("chain{}", pick(2)), stages);
+    if (!stages[1].after.empty()) StagesWorld::starts(specs[1], "a", pick(2) == 0 ? v1::START_AS_RESUME_OR_SCRATCH : v1::START_AS_RESUME);
+    put(StagesWorld::input(stages, specs, fmt::format("r{}", pick(50))));
+  }
   void cancel_one() {
     if (ledger.jobs.empty() || pick(3) != 0) return;
-    put(CancelJob{.job = std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->first});
+    put(CancelJob{.job = std::next(ledger.jobs.begin(), pick(static_cast<std::uint32_t>(ledger.jobs.size())))->first, .whole_chain = pick(2) == 0});
   }
   // Mostly what agents say about live attempts, in no particular order, from either instance; sometimes about old ones.
   void fact_of_some() {
@@ -170,6 +180,7 @@ TEST(Replay, GivesTheSameLedgerAtEveryEvent) {
       ASSERT_FALSE(testing::Test::HasFatalFailure());
       if (count % 10 == 0) {
         ASSERT_EQ(dump(replay(history.journal)), dump(history.ledger));
+        ASSERT_EQ(replay_of_what_is_kept(history), dump(history.ledger));
       }
     }
     taken.insert(history.taken.begin(), history.taken.end());

@@ -111,9 +111,9 @@ TEST(OwnTable, WhatCanNeverBeIsSaid) {
   };
   for (const Wrong& one : {
            Wrong{{{"10.0.0.9", {{4, 0}}}, {"n0", {{4, 1}}}, {"n7", {{4, 2}}}},
-                 "rank table 'hccl.json': '10.0.0.9', 'n7' are no registered nodes; there are 'n0' (10.0.0.1), 'n1' (10.0.0.2), 'n2' (10.0.0.3), and a "
+                 "resources.rank_table 'hccl.json': '10.0.0.9', 'n7' are no registered nodes; there are 'n0' (10.0.0.1), 'n1' (10.0.0.2), 'n2' (10.0.0.3), and a "
                  "server_id is a node's name or address"},
-           Wrong{{{"10.0.0.1", {{4, 0}}}, {"n0", {{5, 1}}}}, "rank table 'hccl.json': servers '10.0.0.1' and 'n0' are both node 'n0'"},
+           Wrong{{{"10.0.0.1", {{4, 0}}}, {"n0", {{5, 1}}}}, "resources.rank_table 'hccl.json': servers '10.0.0.1' and 'n0' are both node 'n0'"},
            Wrong{{{"n0", {{3, 0}}}},
                  "need 1 node with the devices of rank table 'hccl.json'; 0 of 3 registered nodes could do: 'n0' has no ascend910b with the number 3 "
                  "(device_id)"},

@@ -204,8 +204,9 @@ TEST(Plan, EveryTemplateHasAValue) {
   const auto plan = plan_launch(two_nodes(spec));
   ASSERT_TRUE(plan) << plan.error().message;
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(plan->ranks[2].argv[i + 3], want[i].second) << want[i].first;
+  const std::set<std::string_view> elsewhere = {"rank_table", "env:X", "start.dir", "stages.S.out", "inputs.X"};  // the last three: start_test.cc
   for (const std::string_view name : known_templates())
-    EXPECT_TRUE(name == "rank_table" || name == "inputs.X" || name == "env:X" || named.contains(std::string(name))) << name << " has no line in this test";
+    EXPECT_TRUE(elsewhere.contains(name) || named.contains(std::string(name))) << name << " has no line in this test";
   EXPECT_EQ(plan_launch(two_nodes(spec))->ranks[0].argv[3 + 7], "[4,6)");
 }
 
@@ -218,7 +219,10 @@ TEST(Plan, UnknownTemplatesAreErrorsThatNameTheKey) {
   EXPECT_EQ(plan.error().code, ErrorCode::InvalidArgument);
   EXPECT_THAT(plan.error().message, HasSubstr("job 'tiny' attempt 1: launch.args[1]: '${worldsize}' is not known; did you mean '${world_size}'?"));
   EXPECT_TRUE(template_names("${rank_table}")) << "whether there is one, the launch decides";
-  EXPECT_THAT(template_names("${inputs.data}").error().message, HasSubstr("not in this release"));
+  EXPECT_TRUE(template_names("${inputs.data} ${stages.a-b.out} ${start.dir}")) << "whether they are there, the spec decides";
+  EXPECT_THAT(template_names("${inputs.da-ta}").error().message, HasSubstr("does not name an input"));
+  EXPECT_THAT(template_names("${stages.prepare.dir}").error().message, HasSubstr("as in ${stages.prepare.out}"));
+  EXPECT_THAT(template_names("${start.dri}").error().message, HasSubstr("did you mean '${start.dir}'?"));
 }
 
 // A spec of a few bytes must not become gigabytes.

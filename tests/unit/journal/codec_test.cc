@@ -27,7 +27,7 @@ FIELDS(AttemptPlaced, a, b, c, d, e, f)
 FIELDS(NodeStartFailed, a, b, c, d, e, f)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h)
-FIELDS(PredecessorSucceeded, a, b)
+FIELDS(PredecessorSucceeded, a, b, c)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
@@ -38,11 +38,11 @@ FIELDS(CaughtUp, a, b, c)
 FIELDS(AttemptCompleted, a, b, c)
 FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
-FIELDS(JobArchived, a, b, c, d, e)
+FIELDS(JobArchived, a, b, c, d, e, f, g)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
-FIELDS(ResumePoint, a, b, c)
+FIELDS(ResumePoint, a, b, c, d)
 #undef FIELDS
 auto fields(const core::NodeRegistered& whole) {
   const auto& [node, instance, boot_id, inventory, version] = whole;
@@ -71,6 +71,9 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
     if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body)) {
       EXPECT_TRUE(all_set(placed->nodes.at(0)));
       EXPECT_TRUE(all_set(*placed->resume));
+    }
+    if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
+      EXPECT_TRUE(all_set(*succeeded->checkpoint));
     }
     if (const auto* over = std::get_if<core::AttemptEnded>(&event.body)) {
       EXPECT_TRUE(all_set(over->verdict));
@@ -133,6 +136,45 @@ TEST(Codec, AnOlderBreakHasNoArrival) {
   const auto back = decode({.format = kFormatProto, .type = 22, .payload = record.SerializeAsString()});
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(std::get<core::AttemptBroke>(back->body).detected_at, WallTime{});
+}
+
+// Records of before the fields: nobody started from another's checkpoint, and no job was a stage.
+TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
+  v1::Record placed;
+  placed.mutable_attempt_placed()->set_job("j");
+  placed.mutable_attempt_placed()->set_attempt(2);
+  placed.mutable_attempt_placed()->mutable_resume()->set_attempt(1);
+  placed.mutable_attempt_placed()->mutable_resume()->set_step(100);
+  auto back = decode({.format = kFormatProto, .type = 15, .payload = placed.SerializeAsString()});
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(std::get<core::AttemptPlaced>(back->body).resume, (core::ResumePoint{.attempt = AttemptNo(1), .step = 100}));
+
+  v1::Record succeeded;
+  succeeded.mutable_predecessor_succeeded()->set_job("j");
+  succeeded.mutable_predecessor_succeeded()->set_predecessor("i");
+  back = decode({.format = kFormatProto, .type = 32, .payload = succeeded.SerializeAsString()});
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_FALSE(std::get<core::PredecessorSucceeded>(back->body).checkpoint);
+
+  v1::Record archived;
+  archived.mutable_job_archived()->set_job("j");
+  archived.mutable_job_archived()->set_name("n");
+  archived.mutable_job_archived()->set_outcome(v1::OUTCOME_SUCCEEDED);
+  back = decode({.format = kFormatProto, .type = 28, .payload = archived.SerializeAsString()});
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_TRUE(std::get<core::JobArchived>(back->body).chain.empty());
+  EXPECT_EQ(std::get<core::JobArchived>(back->body).chain_name, "");
+}
+
+// The other way round: what has neither is written as it always was, so an older muster still reads it.
+TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
+  v1::Record archived;
+  ASSERT_TRUE(archived.ParseFromString(encode({.at = {}, .body = core::JobArchived{.job = JobId("j"), .name = "n"}}).payload));
+  v1::JobArchived bare;
+  bare.set_job("j");
+  bare.set_name("n");
+  bare.set_outcome(v1::OUTCOME_SUCCEEDED);
+  EXPECT_EQ(archived.job_archived().SerializeAsString(), bare.SerializeAsString());
 }
 
 TEST(Codec, TypeNumbersAreForEver) {

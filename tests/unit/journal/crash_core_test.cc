@@ -36,6 +36,21 @@ Input submit(const std::string& id, std::uint32_t devices) {
   spec.mutable_success()->set_exit0(true);
   return core::SubmitJob{.job = JobId(id), .request_id = RequestId("r-" + id), .spec = spec, .spec_hash = "h"};
 }
+// Of two: the second waits for the first, and starts with a checkpoint of somebody else's.
+Input chain(const std::string& first, const std::string& second) {
+  auto made = std::get<core::SubmitJob>(submit(first, 1));
+  core::ChainedJob behind{.job = JobId(second), .spec = std::get<core::SubmitJob>(submit(second, 1)).spec, .spec_hash = "h"};
+  behind.spec.mutable_schedule()->add_after(first);
+  behind.spec.mutable_start()->set_from("/data/base");
+  behind.spec.mutable_start()->mutable_point()->set_step(500);
+  for (v1::JobSpec* spec : {&made.spec, &behind.spec}) {
+    spec->mutable_stage()->set_chain(first);
+    spec->mutable_stage()->set_chain_name("chain");
+    spec->mutable_stage()->set_count(2);
+  }
+  made.behind.push_back(std::move(behind));
+  return made;
+}
 v1::Fact fact(const std::string& id, std::uint32_t attempt) {
   v1::Fact made;
   made.set_job_id(id);
@@ -85,6 +100,11 @@ std::vector<std::vector<Input>> script() {
       {up("j2", 2, "n01"), up("j2", 2, "n02"), over("j2", 2, "n01", 0, 3)},             // the same user error again
       {logs("j1", 2, "n01"), logs("j1", 2, "n02")},                                     // nothing more to come of j1: archived
       {over("j2", 2, "n02", 1, -1, 15), swept("j2", 2, "n01"), swept("j2", 2, "n02")},  // j2 fails for good
+      {chain("k1", "k2")},
+      {up("k1", 1, "n01"), up("k1", 1, "n02"), over("k1", 1, "n01", 0, 0), over("k1", 1, "n02", 1, 0), swept("k1", 1, "n01")},
+      {swept("k1", 1, "n02")},                       // k2 is placed
+      {logs("k1", 1, "n01"), logs("k1", 1, "n02")},  // k1 is archived
+      {up("k2", 1, "n01"), up("k2", 1, "n02")},
   };
 }
 
@@ -131,16 +151,22 @@ class Life {
   [[nodiscard]] std::string projection() {
     std::string text;
     for (const auto& [id, job] : ledger_.jobs) {
-      text += fmt::format("{} {} verdict {}\n", id.value, core::to_string(job.phase), job.verdict ? job.verdict->reason : "-");
+      text += fmt::format("{} {} verdict {} start {}\n", id.value, core::to_string(job.phase), job.verdict ? job.verdict->reason : "-",
+                          job.start ? job.start->step : -1);
       for (const core::AttemptRecord& attempt : job.attempts) {
-        text += fmt::format("  attempt {} state {} charged {} verdict {} fence {}\n", attempt.number.value, static_cast<int>(attempt.state), attempt.charged,
-                            attempt.verdict ? attempt.verdict->reason : "-", attempt.fence);
+        text += fmt::format("  attempt {} state {} charged {} verdict {} fence {} from the start {}\n", attempt.number.value, static_cast<int>(attempt.state),
+                            attempt.charged, attempt.verdict ? attempt.verdict->reason : "-", attempt.fence, attempt.resume && attempt.resume->from_start);
         for (const core::NodePart& part : attempt.parts) {
           text += fmt::format("    {} device {} started {} swept {} logs {}\n", part.placed.node.value, part.placed.devices.at(0), part.started, part.swept,
                               part.logs_collected);
           for (const auto& [rank, exit] : part.exits) text += fmt::format("      rank {} code {} signal {}\n", rank.value, exit.code, exit.signal);
         }
       }
+    }
+    for (const auto& [id, jobs] : ledger_.chains) {
+      text += fmt::format("chain {}:", id.value);
+      for (const JobId& job : jobs) text += " " + job.value;
+      text += "\n";
     }
     for (const auto& [id, tombstone] : ledger_.tombstones) {
       text += fmt::format("{} archived '{}' {} {}\n", id.value, tombstone.name, tombstone.request_id.value, core::to_string(tombstone.phase));
@@ -246,7 +272,8 @@ TEST(CrashOfTheCore, AtAnySyncEndsAsIfNothingHadHappened) {
   }
   // The script does what it says.
   for (const char* expected :
-       {"j1 archived 'name-j1' r-j1 succeeded", "j2 failed", "j3 archived 'name-j3' r-j3 cancelled", "attempt 2", "charged true", "rank 1 code -1 signal 9"}) {
+       {"j1 archived 'name-j1' r-j1 succeeded", "j2 failed", "j3 archived 'name-j3' r-j3 cancelled", "attempt 2", "charged true", "rank 1 code -1 signal 9",
+        "chain k1: k1 k2", "k1 archived 'name-k1' r-k1 succeeded", "k2 running verdict - start 500", "from the start true"}) {
     EXPECT_NE(undisturbed.find(expected), std::string::npos) << expected << " in\n" << undisturbed;
   }
   int points = 0;

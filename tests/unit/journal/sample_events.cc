@@ -81,7 +81,7 @@ std::vector<core::Event> one_of_every_kind() {
                           .attempt = attempt,
                           .nodes = {placed, placed},
                           .master_port = 65'535,
-                          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5"},
+                          .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5", .from_start = true},
                           .table_sha256 = std::string(64, 'a')},
       core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when, .resolved = resolved()},
       core::NodeStartFailed{.job = job, .attempt = attempt, .node = node, .why = core::StartFailure::Port, .text = "port 20000 is taken", .node_time = when},
@@ -102,7 +102,10 @@ std::vector<core::Event> one_of_every_kind() {
                        .total = 1ll << 40},
       core::CompanionExited{
           .job = job, .attempt = attempt, .node = node, .name = "scheduler", .code = -1, .signal = 11, .evidence = "Segmentation fault", .node_time = when},
-      core::PredecessorSucceeded{.job = job, .predecessor = JobId("0j5c2p8q3r1ab")},
+      core::PredecessorSucceeded{
+          .job = job,
+          .predecessor = JobId("0j5c2p8q3r1ab"),
+          .checkpoint = core::ResumePoint{.attempt = AttemptNo(4), .step = 1ll << 33, .path = "/srv/other/a4/iter_8", .from_start = true}},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
@@ -113,7 +116,13 @@ std::vector<core::Event> one_of_every_kind() {
       core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},
       core::JobEnded{.job = job, .outcome = core::Outcome::Cancelled, .verdict = verdict()},
       core::LogsCollected{.job = job, .attempt = attempt, .node = node},
-      core::JobArchived{.job = job, .name = "llama-7b", .request_id = RequestId("r-1"), .outcome = core::Outcome::Failed, .ended_at = when},
+      core::JobArchived{.job = job,
+                        .name = "llama-7b.train",
+                        .request_id = RequestId("r-1"),
+                        .outcome = core::Outcome::Failed,
+                        .ended_at = when,
+                        .chain = JobId("01jabcdefghj0"),
+                        .chain_name = "llama-7b"},
       core::TombstoneDropped{.job = job},
   };
   std::vector<core::Event> events;

@@ -64,7 +64,7 @@ class RunUnderTest {
 };
 
 // Shorthands over a list of events. A letter a kind: ( setup started, ) setup ended, C companion started, R rank started, S started, F start failed, E exited,
-// X companion exited, Q stop requested, W swept.
+// X companion exited, N a script's rank seen, Q stop requested, W swept.
 std::string kinds(const RunUnderTest::Events& events);  // "(.)CRRS.EEX.W"
 const rundir::v1::Exited* exit_of(const RunUnderTest::Events& events, std::uint32_t rank);
 const rundir::v1::Event* first(const RunUnderTest::Events& events, rundir::v1::Event::WhatCase what);

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "common/process/cgroup.h"
+#include "common/process/cookie.h"
 #include "common/process/spawn.h"
 #include "tests/unit/process/stranger.h"
 #include "tests/unit/worker/run_under_test.h"

@@ -1,0 +1,26 @@
+// Submitting a job, or the stages of a chain that are not done, and following what runs to its end (or not).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/commands/context.h"
+#include "common/spec/parse.h"
+
+namespace muster::client {
+
+struct SubmitOptions {
+  bool detach = false;
+  bool quiet = false;
+  bool again = false;  // stages that are done as well
+  std::string request_id;
+  std::string timeout;
+};
+
+// What a file asks for: `wanted` has no problems.
+Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options);
+
+// On stderr, a line each: plain paths that the specs take from and that are not on this machine; the nodes count.
+void warn_of_missing_paths(const Context& context, const std::vector<const v1::JobSpec*>& specs);
+
+}  // namespace muster::client

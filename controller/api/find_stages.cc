@@ -1,0 +1,87 @@
+#include "controller/api/find_stages.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "common/engine/engine.h"
+#include "controller/api/archive_read.h"
+#include "controller/api/complete_spec.h"
+#include "controller/api/convert.h"
+
+namespace muster::controller {
+namespace {
+
+void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, const std::string& key, const std::string& cluster_out) {
+  if (job.phase != core::JobPhase::Succeeded || key.empty() || job.spec.stage().key() != key) return;
+  auto creates = engine::creates_path(job.spec, engine::out_dir(job.spec, job.id.str(), cluster_out));
+  if (!creates || creates->empty()) return;
+  v1::FoundStage& found = *response.add_stages();
+  found.set_job_name(job.spec.name());
+  found.set_job_id(job.id.str());
+  found.set_creates(*std::move(creates));
+  if (job.ended_at) *found.mutable_ended_at() = to_v1(*job.ended_at);
+}
+
+// Those that are archived, one after another: each is a read of its own.
+struct ArchiveLook {
+  Edge& edge;
+  v1::FindStagesResponse& response;
+  grpc::ServerUnaryReactor* reactor;
+  std::vector<std::pair<JobId, std::string>> left;  // with the key that is wanted
+};
+
+void look_on(std::unique_ptr<ArchiveLook> look) {
+  if (look->left.empty()) return look->reactor->Finish(grpc::Status::OK);
+  const auto [id, key] = std::move(look->left.back());
+  look->left.pop_back();
+  Shell& shell = look->edge.shell;
+  read_archived(shell, id, false, [look = std::move(look), key](Result<ArchivedRecord> record) mutable {
+    // One that cannot be read back is not done: the stage runs again.
+    if (record) add_found(look->response, record->job, key, look->edge.cluster_out);
+    look_on(std::move(look));
+  });
+}
+
+}  // namespace
+
+JobId newest_stage(const core::Ledger& ledger, const std::string& job_name) {
+  const std::size_t dot = job_name.rfind('.');  // there is none in a stage's own name
+  if (dot == std::string::npos) return {};
+  const std::string chain = job_name.substr(0, dot);
+  const auto& chains = ledger.chains_named;
+  for (auto at = chains.upper_bound({chain, JobId(std::string(1, '\x7f'))}); at != chains.begin() && std::prev(at)->first == chain; --at) {
+    for (const JobId& id : ledger.chains.at(std::prev(at)->second) | std::views::reverse) {
+      const auto job = ledger.jobs.find(id);
+      const auto stone = ledger.tombstones.find(id);
+      if ((job != ledger.jobs.end() && job->second.spec.name() == job_name) || (stone != ledger.tombstones.end() && stone->second.name == job_name)) return id;
+    }
+  }
+  return {};
+}
+
+void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response, grpc::ServerUnaryReactor* reactor) {
+  if (request->stages_size() > kStagesMax) {
+    return reactor->Finish(
+        {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("finding stages: {} are asked for, at most {}", request->stages_size(), kStagesMax)});
+  }
+  const bool taken = edge.shell.read([&edge, request, response, reactor](const View& view) {
+    auto look = std::make_unique<ArchiveLook>(ArchiveLook{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
+    for (const v1::WantedStage& wanted : request->stages()) {
+      const JobId id = newest_stage(view.ledger, wanted.job_name());
+      if (id.empty()) continue;
+      if (const auto job = view.ledger.jobs.find(id); job != view.ledger.jobs.end()) {
+        add_found(*response, job->second, wanted.key(), edge.cluster_out);
+      } else if (view.ledger.tombstones.at(id).phase == core::JobPhase::Succeeded) {
+        look->left.emplace_back(id, wanted.key());
+      }
+    }
+    look_on(std::move(look));
+  });
+  if (!taken) reactor->Finish(overloaded());
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,266 @@
+#!/usr/bin/python3
+"""Chains on a real cluster: stages that read what others wrote, what is done and what runs again, their names, starts from another stage's checkpoint.
+
+Run:  /usr/bin/python3 tests/integration/stages_test.py [-v]
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import Cluster, Trace, binary, wait_gone  # noqa: E402
+
+ONCE = {"engine": "command", "resources": {"nodes": 1, "devices": 1, "type": "cpu"}, "recovery": {"max_restarts": 0, "orphan_grace": "60s", "stop_grace": "2s"}}
+
+
+def shell(text):
+    return {"per": "once", "run": ["bash", "-euc", text]}
+
+
+class Stages(unittest.TestCase):
+    maxDiff = None
+
+    def write(self, cluster, spec):
+        path = os.path.join(cluster.work, f"{spec['name']}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(spec, file)  # JSON is YAML
+        return path
+
+    def run_chain(self, cluster, *args, code=0):
+        done = cluster.run("run", *args)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def phases(self, cluster, job):
+        return [job["phase"] for job in self.chain(cluster, job)]
+
+    def chain(self, cluster, name):
+        """The jobs of the newest chain of that name, in order, as `muster ps` has them."""
+        jobs = json.loads(cluster.muster("ps", "-a", "-o", "json"))["items"]
+        shown = cluster.muster("show", name)
+        ids = re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{13}) ", shown, re.MULTILINE)
+        by_id = {job["id"]: job for job in jobs}
+        return [by_id[one] for one in ids]
+
+    def three(self, cluster):
+        """prepare -> shape -> train; each writes its name into `runs`, and what it made from what it was given."""
+        with open(os.path.join(cluster.work, "raw"), "w", encoding="utf-8") as file:
+            file.write("one")
+        self.runs = os.path.join(cluster.work, "runs")
+        fail = os.path.join(cluster.work, "fail")
+        spec = {
+            "name": "chain",
+            **ONCE,
+            "stages": {
+                "prepare": {
+                    "launch": shell(f"echo prepare >> {self.runs}; tr a-z A-Z < ${{inputs.raw}} > ${{out}}/tokens"),
+                    "inputs": {"raw": "raw"},  # beside the spec
+                    "creates": "tokens",
+                },
+                "shape": {
+                    "launch": shell(f"echo shape >> {self.runs}; test ! -e {fail}; mkdir -p ${{out}}/made; echo \"[$(cat ${{stages.prepare.out}}/tokens)]\" > ${{out}}/made/shaped"),
+                    "creates": "${out}/made",
+                },
+                "train": {
+                    "launch": shell(f"echo train >> {self.runs}; cp \"$SHAPED\" ${{out}}/model"),
+                    "inputs": {"shaped": {"from": "stage:shape/made/shaped", "env": "SHAPED"}},
+                    "creates": "model",
+                },
+            },
+        }
+        return self.write(cluster, spec), fail
+
+    def ran(self):
+        """What has run since it was asked last."""
+        with open(self.runs, encoding="utf-8") as file:
+            names = file.read().split()
+        os.truncate(self.runs, 0)
+        return names
+
+    def test_what_is_done_does_not_run_again(self):
+        with Cluster(nodes=1, devices=2) as cluster:
+            path, fail = self.three(cluster)
+            open(fail, "w", encoding="utf-8").close()
+
+            # The stage in the middle fails: what comes behind it is not run.
+            done = self.run_chain(cluster, path, code=1)
+            self.assertEqual(self.ran(), ["prepare", "shape"])
+            banners = re.findall(r"^==== stage (\w+) \((\d) of 3\)", done.stdout, re.MULTILINE)
+            self.assertEqual(banners, [("prepare", "1"), ("shape", "2")])
+            self.assertIn("chain chain failed: prepare succeeded, shape failed, train cancelled", done.stdout)
+            self.assertEqual(self.phases(cluster, "chain"), ["succeeded", "failed", "cancelled"])
+            self.assertEqual(cluster.show("chain")["spec"]["name"], "chain.shape")  # the one that matters
+            self.assertTrue(cluster.muster("why", "chain").startswith("stage shape, job "))
+
+            # Once more: the first one is done, the rest goes on.
+            os.unlink(fail)
+            done = self.run_chain(cluster, path)
+            self.assertEqual(self.ran(), ["shape", "train"])
+            self.assertRegex(done.stderr, r"stage 'prepare' is done: job \w{13} of .* ago made '/.*/tokens'")
+            self.assertEqual(re.findall(r"^==== stage (\w+) ", done.stdout, re.MULTILINE), ["shape", "train"])
+            last = cluster.show("chain")
+            with open(os.path.join(last["outputDir"], "model"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "[ONE]\n")
+
+            # All of it is done.
+            done = self.run_chain(cluster, path)
+            self.assertEqual(self.ran(), [])
+            self.assertIn("all 3 stages are done; nothing is run", done.stderr)
+            self.assertEqual(self.run_chain(cluster, "-d", path).stdout.split(), [last["id"]])
+            plan = cluster.muster("plan", path)
+            self.assertEqual(len(re.findall(r"^==== stage \w+ \(\d of 3\).*, done by job \w{13}: would not run ====$", plan, re.MULTILINE)), 3, plan)
+
+            # What it made is gone: made anew, and nothing else.
+            os.unlink(os.path.join(last["outputDir"], "model"))
+            done = self.run_chain(cluster, path)
+            self.assertIn("stage 'train' runs again: ", done.stderr)
+            self.assertEqual(self.ran(), ["train"])
+
+            # Another spec of one stage: that, and what comes behind it.
+            self.run_chain(cluster, path, "--set", "stages.shape.runtime.env.X=1")
+            self.assertEqual(self.ran(), ["shape", "train"])
+            self.run_chain(cluster, path, "--set", "stages.shape.runtime.env.X=1", "--set", "description=other words")
+            self.assertEqual(self.ran(), [])
+
+            # An input that has changed: all.
+            with open(os.path.join(cluster.work, "raw"), "w", encoding="utf-8") as file:
+                file.write("two words")
+            self.run_chain(cluster, path)
+            self.assertEqual(self.ran(), ["prepare", "shape", "train"])
+            with open(os.path.join(cluster.show("chain")["outputDir"], "model"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "[TWO WORDS]\n")
+
+            self.run_chain(cluster, "--again", path)
+            self.assertEqual(self.ran(), ["prepare", "shape", "train"])
+
+            # A plain path that is not there is a warning: the nodes count.
+            os.unlink(os.path.join(cluster.work, "raw"))
+            done = self.run_chain(cluster, "-q", path, code=1)
+            self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.stderr)
+
+    def test_names_of_a_chain(self):
+        with Cluster(nodes=1, devices=2) as cluster:
+            gate = os.path.join(cluster.work, "gate")
+            os.mkfifo(gate)
+            spec = {"name": "flow", **ONCE, "stages": {"a": {"launch": shell(f"echo here; cat {gate}")}, "b": {"launch": shell("true")}, "c": {"launch": shell("true")}}}
+            path = self.write(cluster, spec)
+            first = self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip()
+            cluster.jobs.append(first)
+            chain = self.chain(cluster, "flow")
+            self.assertEqual([job["spec"]["name"] for job in chain], ["flow.a", "flow.b", "flow.c"])
+            self.assertEqual(chain[0]["id"], first)
+            cluster.jobs += [job["id"] for job in chain[1:]]
+            # Asked for again it is the same chain; with another spec it is refused; and so is its name.
+            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip(), first)
+            self.assertIn("with another spec", self.run_chain(cluster, "-d", "--request-id", "once", path, "--set", "stages.b.runtime.env.A=b", code=12).stderr)
+            self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).stderr)
+
+            cluster.muster("wait", first, "--for", "running")
+            self.assertRegex(cluster.muster("ps"), r"flow\.b +\w+ +queued behind flow\.a ")
+            self.assertEqual(cluster.show("flow")["id"], first)
+            self.assertEqual([(stage["stage"], stage["jobId"]) for stage in cluster.show("flow.b")["chain"]], [(name, job["id"]) for name, job in zip("abc", chain)])
+            self.assertEqual(cluster.run("logs", "flow").stderr.splitlines()[0], f"stage a, job {first}")
+            self.assertNotIn("stage", cluster.run("logs", "flow.a").stderr)
+            self.assertEqual(json.loads(cluster.muster("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
+            self.assertEqual(cluster.run("wait", "flow", "--timeout", "10ms").returncode, 4)
+
+            # Ctrl-C leaves the chain as it is, and says how to come back.
+            env = {**os.environ, "MUSTER_CONTROLLER": cluster.endpoint}
+            with subprocess.Popen([binary("muster"), "watch", "flow"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+                self.assertEqual(follower.stdout.readline(), f"==== stage a (1 of 3): job {first} ====\n")
+                follower.send_signal(signal.SIGINT)
+                self.assertIn("detached; chain 'flow' goes on. Come back with 'muster watch flow', stop it with 'muster cancel flow'", follower.communicate()[1])
+            self.assertEqual(follower.returncode, 0)
+            self.assertEqual(cluster.run("watch", "flow", "--timeout", "1ms").returncode, 4)
+
+            said = cluster.muster("cancel", "flow")
+            self.assertEqual([line.split()[1] for line in said.splitlines()], ["a", "b", "c"])
+            self.assertEqual(cluster.run("wait", "flow").returncode, 3)
+            self.assertEqual(self.phases(cluster, "flow"), ["cancelled"] * 3)
+            names = {json.loads(line)["jobName"] for line in cluster.muster("events", "flow", "-o", "jsonl").splitlines()}
+            self.assertEqual(names, {"flow.a", "flow.b", "flow.c"})
+
+            # Followed by its name to the end; nothing here creates anything, so all of it runs.
+            spec["stages"]["a"]["launch"] = shell("echo here")
+            again = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip()
+            self.assertNotEqual(again, first)
+            self.assertEqual(cluster.run("watch", "flow").returncode, 0)
+            self.assertEqual(cluster.run("wait", "flow").returncode, 0)
+            self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
+
+    def test_a_controller_that_is_killed_in_the_middle(self):
+        with Cluster(nodes=1, devices=1) as cluster:
+            gate = os.path.join(cluster.work, "gate")
+            os.mkfifo(gate)
+            spec = {"name": "flow", **ONCE, "stages": {
+                "a": {"launch": shell("echo 1 > ${out}/made"), "creates": "made"},
+                "b": {"launch": shell(f"cat {gate}; cp ${{stages.a.out}}/made ${{out}}/made"), "creates": "made"},
+                "c": {"launch": shell("grep -qx 1 ${stages.b.out}/made && grep -qx 1 ${stages.a.out}/made && touch ${out}/made"), "creates": "made"}}}  # fmt: skip
+            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip()
+            ids = [job["id"] for job in self.chain(cluster, "flow")]
+            cluster.jobs += ids
+            cluster.wait(first)
+            cluster.muster("wait", ids[1], "--for", "running")
+            ranks = cluster.rank_processes()
+            cluster.kill("controller")
+            with open(gate, "w", encoding="utf-8"):
+                pass
+            for rank in ranks:  # its end comes while nobody listens
+                self.assertTrue(wait_gone(rank), f"rank {rank.pid} does not end")
+            cluster.start("controller")
+            cluster.wait("flow")
+            self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
+            self.assertEqual([cluster.show(job)["attempt"] for job in ids], [1, 1, 1])
+
+    def test_start_from_a_stage_and_from_a_job(self):
+        steps = 12
+        with Cluster(nodes=1, devices=2) as cluster:
+            def trainer(trace, count, *more):
+                return cluster.stub("x", "--steps", count, "--step-ms", 2, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--trace",
+                                    trace.path, *more)["launch"]  # fmt: skip
+
+            whole, first, second, third = (Trace(cluster, name) for name in ("whole", "first", "second", "third"))
+            spec = cluster.stub("whole", "--steps", 3 * steps, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--trace", whole.path)
+            cluster.wait(cluster.submit(spec))
+            del spec["launch"]
+            chain = {**spec, "name": "grow", "stages": {
+                "train": {"launch": trainer(first, steps)},
+                "more": {"launch": trainer(second, 2 * steps), "start": {"from": "stage:train", "as": "resume"}}}}  # fmt: skip
+            self.run_chain(cluster, "-q", self.write(cluster, chain))
+            more = cluster.show("grow.more")
+            self.assertEqual(more["attempts"][0]["resume"]["step"], steps)
+            self.assertTrue(more["attempts"][0]["resume"]["fromStart"])
+            self.assertEqual(second.read()[0].step, steps + 1)
+
+            last = {**spec, "name": "last", "launch": trainer(third, 3 * steps), "start": {"from": "job:grow.more", "as": "resume", "step": 2 * steps - 4}}
+            self.run_chain(cluster, "-q", self.write(cluster, last))
+            self.assertEqual(third.read()[0].step, 2 * steps - 4 + 1)
+            # A loss that depends on every rank's own state: it went on from what was saved, or the numbers were others.
+            undisturbed = whole.losses()
+            for trace in (first, second, third):
+                for step, loss in trace.losses().items():
+                    self.assertEqual(loss, undisturbed[step], f"step {step} of {trace.path}")
+            self.assertEqual(third.best(), 3 * steps)
+
+            # From a job that has saved nothing.
+            none = {**spec, "name": "none", "launch": {"run": ["bash", "-c", "true"]}, "engine": "torch"}
+            cluster.wait(cluster.submit(none))
+            for how, code in (("resume", 2), ("resume-or-scratch", 0)):
+                done = cluster.run("run", "-q", self.write(cluster, {**last, "name": "late", "start": {"from": "job:none", "as": how}}))
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            self.assertIn("has no whole checkpoint", cluster.run("run", "-d", self.write(cluster, {**last, "start": {"from": "job:none", "as": "resume"}})).stderr)
+            self.assertEqual(third.read()[-1].step, 3 * steps)
+
+            # A stage that ends without one: what waits for it cannot start.
+            chain["stages"]["train"]["launch"] = {"run": ["bash", "-c", "true"]}
+            self.assertEqual(cluster.run("run", "-q", self.write(cluster, {**chain, "name": "empty"})).returncode, 3)
+            self.assertIn("whole checkpoint", cluster.muster("why", "empty.more"))
+
+
+if __name__ == "__main__":
+    unittest.main()

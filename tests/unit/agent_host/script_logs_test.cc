@@ -1,0 +1,93 @@
+// What the worker tells of the ranks that a node's script starts becomes logs beside the ranks', each file one.
+#include <sys/fsuid.h>
+
+#include "agent/host/companion_log.h"
+#include "agent/host/run_view.h"
+#include "common/rundir/event_log.h"
+#include "common/rundir/records.h"
+#include "tests/unit/agent_host/support.h"
+
+namespace muster::agent {
+namespace {
+
+class SeenScriptLogs : public ::testing::Test {
+ protected:
+  SeenScriptLogs() : run_(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second)) {
+    EXPECT_TRUE(rundir::make_run(run_));
+    launch_.set_version(1);
+    launch_.set_job_id(kRun.first.str());
+    launch_.set_attempt(1);
+    launch_.add_ranks()->set_rank(0);
+  }
+  void told(std::uint32_t rank, const std::string& log) {
+    auto writer = rundir::EventWriter::open(run_.events());
+    ASSERT_TRUE(writer);
+    rundir::v1::Event event;
+    event.mutable_script_rank_seen()->set_rank(rank);
+    event.mutable_script_rank_seen()->set_pid(100 + rank);
+    event.mutable_script_rank_seen()->set_start_time(7);
+    event.mutable_script_rank_seen()->set_log(log);
+    ASSERT_TRUE(writer->append(event));
+  }
+  std::vector<ScriptLogSeen> seen() {
+    EXPECT_TRUE(rundir::write_launch(run_, launch_));
+    RunView view(run_, BootId("boot"));
+    EXPECT_TRUE(view.refresh());
+    return view.seen().script_logs;
+  }
+  TempDir dir_;
+  const rundir::RunLayout run_;
+  rundir::v1::Launch launch_;
+};
+
+TEST_F(SeenScriptLogs, AFileIsOneLogOfTheFirstWhoWroteIt) {
+  told(5, "/out/a");
+  told(6, "");
+  told(6, "/out/all");
+  told(7, "/out/all");
+  told(5, "/out/again");
+  told(5, "/out/a");
+  told(8, "relative");
+  told(8, std::string("/out/nul\0l", 10));
+  const auto logs = seen();
+  ASSERT_EQ(logs.size(), 3U);
+  EXPECT_EQ(logs[0].name + logs[0].path, "rank-5/out/a");
+  EXPECT_EQ(logs[1].name + logs[1].path, "rank-6/out/all");
+  EXPECT_EQ(logs[2].name + logs[2].path, "rank-5-2/out/again");
+  EXPECT_EQ(logs[2].rank, 5U);
+  EXPECT_EQ(logs[2].pid, 105U);
+  EXPECT_FALSE(logs[2].user);
+}
+
+TEST_F(SeenScriptLogs, HaveABound) {
+  for (int i = 0; i < 100; ++i) told(static_cast<std::uint32_t>(i), "/out/" + std::to_string(i));
+  EXPECT_EQ(seen().size(), 64U);
+}
+
+// Its paths are names in another tree.
+TEST_F(SeenScriptLogs, OfAContainerNoneAreFollowed) {
+  launch_.mutable_container()->set_name("c");
+  told(5, "/out/a");
+  EXPECT_TRUE(seen().empty());
+}
+
+TEST_F(SeenScriptLogs, AreOpenedWithTheRightsOfTheRunsUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has rights to give up; this is user " << ::geteuid();
+  launch_.set_set_user(true);
+  launch_.set_uid(65534);
+  launch_.set_gid(65534);
+  told(5, "/out/a");
+  const auto logs = seen();
+  ASSERT_EQ(logs.size(), 1U);
+  const ScriptLog log = script_log(logs[0]);
+  ASSERT_TRUE(log.rights);
+  const auto acts_as = [] { return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1))); };
+  {
+    const auto rights = log.rights();
+    EXPECT_EQ(acts_as(), 65534U);
+  }
+  EXPECT_EQ(acts_as(), 0U);
+}
+
+}  // namespace
+}  // namespace muster::agent
