@@ -12,8 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
-constexpr Duration kEvidenceBound = milliseconds(5);           // a bad exit's fact waits no longer for what its log says
-constexpr Duration kCopyBound = std::chrono::seconds(1);       // of a script whose ranks' files are copied first, wherever they lie
+constexpr Duration kEvidenceBound = std::chrono::seconds(1);   // a bad exit's fact waits no longer for what its log says: it is said once, or never
 constexpr Duration kUnreadBound = std::chrono::seconds(10);    // a good one's, without a byte read, when success is looked for: it decides the job
 constexpr Duration kLastLookBound = std::chrono::seconds(15);  // a sweep's fact waits no longer for the last look at the checkpoints
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
@@ -190,7 +189,7 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
       if (wait.until() <= now && watched.added && !known) wait.look(now, watch_->bytes_read(run));
     } else if (!known && watched.add_again != BootTime::max()) {
       if (failed && watched.added) {
-        wait = ExitWait::at_most(now, seen.script_logs.empty() ? kEvidenceBound : kCopyBound);
+        wait = ExitWait::at_most(now, kEvidenceBound);
       } else if (!failed && success_wanted && !exit.stop_requested) {
         wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
       }

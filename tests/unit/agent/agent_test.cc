@@ -162,7 +162,7 @@ class AgentTest : public ::testing::Test {
   std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
 };
 
-// Its boot time hardly moves: a bad exit waits a few milliseconds for its evidence, and a busy machine takes longer to run the thread that brings it.
+// Its boot time hardly moves: a bad exit waits a second at most for its evidence, and a busy machine may take longer to run the thread that brings it.
 class SlowClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override {
