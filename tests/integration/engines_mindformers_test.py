@@ -97,6 +97,27 @@ class RankTable(EngineTest):
             low, high = sorted(port for ports in of_jobs.values() for port in ports)
             self.assertGreaterEqual(high - low, 32, (node, of_jobs))
 
+    def test_a_table_of_ones_own_with_other_cards_on_each_node(self):
+        """Cards 0 to 3 of one node and 4 to 7 of the other, the second node first: hosts, cards and the order of ranks are the table's, and its bytes are."""
+        servers = [(2, range(4, 8), 0), (1, range(4), 4)]
+        table = {"version": "1.0", "server_count": "2", "status": "completed", "server_list": [
+            {"server_id": f"127.0.0.{node}", "host_nic_ip": "reserve", "device": [
+                {"device_id": str(card), "device_ip": f"192.{card % 4 + 1}.{node}.{card + 10}", "rank_id": str(first + index)} for index, card in enumerate(cards)]}
+            for node, cards, first in servers]}  # fmt: skip
+        own = os.path.join(self.cluster.work, "own.json")
+        with open(own, "w", encoding="utf-8") as file:
+            json.dump(table, file, indent=3)
+        job, record = self.cluster.job("own-table", "mindformers", self.code, {"config": "configs/half.yaml"}, step_ms=20)
+        job["resources"] = {"rank_table": own, "type": "ascend"}
+        job = self.cluster.submit(job)
+        self.cluster.wait(job)
+        self.assertEqual(self.check_tables(job, record, 1), table)
+        with open(next(iter(record.starts(1).values()))["env"]["RANK_TABLE_FILE"], "rb") as given, open(own, "rb") as written:
+            self.assertEqual(given.read(), written.read())
+        cards = {rank: (start["env"]["MUSTER_NODE"], start["env"]["RANK_ID"], start["env"]["DEVICE_ID"]) for rank, start in record.starts(1).items()}
+        self.assertEqual(cards, {first + index: (f"n{node - 1}", str(first + index), str(card)) for node, row, first in servers for index, card in enumerate(row)})
+        self.assertEqual(sorted(record.losses()), [1, 2, 3, 4])
+
     # ---- a fault
 
     def test_a_killed_rank_costs_an_attempt_and_no_loss(self):
