@@ -54,12 +54,18 @@ class Maker {
     if (!work) return fail(work.error());
     auto made = make(*work);
     std::error_code ignored;
+    if (!made && !fs::exists(*work, ignored)) return quicker();  // whatever it was that failed for want of it
     if (!made) fs::remove_all(*work, ignored);
     return made;
   }
 
  private:
   [[nodiscard]] std::string doing() const { return fmt::format("making the copy of the code at '{}'", place_.string()); }
+
+  // The other one took away what this one was making, or has put its own in place.
+  [[nodiscard]] Result<void> quicker() const {
+    return fail(ErrorCode::Conflict, fmt::format("{}: another start on the same directory was at it as well; the next one finds what that has made", doing()));
+  }
 
   [[nodiscard]] Result<void> check() const {
     const auto wrong = [this](const char* why) { return fail(ErrorCode::InvalidArgument, fmt::format("{}: {}", doing(), why)); };
@@ -146,9 +152,7 @@ class Maker {
     if (auto taken = take_away(node_); !taken) return taken;
     if (::rename(work.c_str(), node_.c_str()) != 0) {
       const int error = errno;
-      if (error == ENOTEMPTY || error == EEXIST || error == ENOENT)
-        return fail(ErrorCode::Conflict,
-                    fmt::format("{}: another start on the same directory was at it as well; the next one finds what that has made", doing()));
+      if (error == ENOTEMPTY || error == EEXIST || error == ENOENT) return quicker();
       return fail_errno(fmt::format("{}: putting it in place", doing()), error);
     }
     if (const io::UniqueFd fd(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); fd) ::fsync(fd.get());
