@@ -1,7 +1,8 @@
 // How long the fact of a rank's exit waits for what its log says. Pure values; owned by the agent's loop.
 //
-// A bad exit waits a moment: what broke the job is wanted now, its evidence only helps. A good one whose success is looked for decides the job: it waits for as
-// long as the reader gets on with the run's logs, however far behind it is, and gives up only when `apart` goes by without a byte read.
+// An exit waits a moment: what broke the job, or that a rank has ended, is wanted now; its evidence and its last step only help. One whose success is looked
+// for decides the job: it waits for as long as the reader gets on with the run's logs, however far behind it is, and gives up only when `apart` goes by without
+// a byte read.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kGatherWindow = milliseconds(5);
-constexpr Duration kEvidenceBound = std::chrono::seconds(1);   // a bad exit's fact waits no longer for what its log says: it is said once, or never
+constexpr Duration kEvidenceBound = std::chrono::seconds(1);   // an exit's fact waits no longer for its evidence or last step, said once or never
 constexpr Duration kUnreadBound = std::chrono::seconds(10);    // a good one's, without a byte read, when success is looked for: it decides the job
 constexpr Duration kLastLookBound = std::chrono::seconds(15);  // a sweep's fact waits no longer for the last look at the checkpoints
 constexpr Duration kRetryAfter = std::chrono::seconds(1);
@@ -25,6 +25,10 @@ std::map<std::uint32_t, std::string> success_files(const v1::NodeLaunch& order) 
     if (has_success_file(rank)) files[rank.rank()] = rank.success_file();
   return files;
 }
+
+bool tells_steps(const v1::Watching& watching) { return !watching.step_regex().empty() || (!watching.grammar().empty() && watching.grammar() != "none"); }
+
+bool all_ended(const RunSeen* seen) { return seen != nullptr && seen->exits.size() >= seen->ranks.size(); }
 
 std::string name_of(const RunKey& run) { return run.first.str() + "." + std::to_string(run.second.value); }
 
@@ -79,6 +83,7 @@ Result<void> Agent::open() {
                                  [this](const RunKey& run, RankNo rank, const RankEnd& end) {
                                    if (stopped_) return;
                                    host_->note_rank_end(run, rank.value, end.evidence, end.success_seen, end.evidence_kind, end.step, end.total);
+                                   if (end.step && all_ended(host_->seen(run))) pulse();  // the last loss, before the job has ended and nobody listens
                                    run_changed(run);  // also when the disk did not take the mark: the fact must not wait for it
                                    if (const auto at = watched_.find(run); at != watched_.end()) at->second.asked[rank.value] = ExitWait();
                                  },
@@ -192,6 +197,8 @@ void Agent::tell_watch(const RunKey& run, const RunSeen& seen) {
         wait = ExitWait::at_most(now, kEvidenceBound);
       } else if (!failed && success_wanted && !exit.stop_requested) {
         wait = ExitWait::while_read(now, kUnreadBound, watch_->bytes_read(run));
+      } else if (!failed && !exit.stop_requested && watched.added && tells_steps(order->watching())) {
+        wait = ExitWait::at_most(now, kEvidenceBound);
       }
     }
     if (watched.added && watched.ended.insert(rank).second) watch_->rank_ended(run, RankNo(rank), failed);

@@ -8,8 +8,8 @@
 //   news:   of the kernel's network interfaces: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
-// Bounds: a bad exit waits at most 1 s for its evidence (milliseconds where machine and file system do as they should), a good one whose success is looked
-// for in files until 10 s go by in which nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's checkpoints. Nothing polls
+// Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and file system do as they should), a good one whose success is
+// looked for until 10 s go by in which nothing of the run's logs was read, a sweep at most 15 s for the last look at the run's checkpoints. Nothing polls
 // here: the pulse is the only timer of an idle agent, a retry timer runs only while an action is outstanding.
 #pragma once
 

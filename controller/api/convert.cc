@@ -7,6 +7,7 @@
 #include "common/engine/engine.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
+#include "controller/core/last_step.h"
 
 namespace muster::controller {
 namespace {
@@ -125,6 +126,28 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
   }
   for (auto& attempt : attempts | std::views::reverse) *shown.add_attempts() = std::move(attempt);
   for (auto& incident : incidents | std::views::reverse) *shown.add_incidents() = std::move(incident);
+}
+
+// What ended ranks told of their last step is in the ledger; pulses are not, and the last of them may have come too late.
+void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
+  const std::int64_t last = core::last_step_told(attempt);
+  if (last < 0) return;
+  const bool older = !shown.has_progress() || shown.progress().attempt() < attempt.number.value;
+  if (!older && shown.progress().step() >= last) return;
+  v1::Progress& progress = *shown.mutable_progress();
+  if (older) progress.Clear();
+  progress.clear_loss();  // of an earlier step
+  progress.clear_has_loss();
+  progress.set_attempt(attempt.number.value);
+  progress.set_step(last);
+  for (const core::NodePart& part : attempt.parts) {
+    for (const auto& [rank, exit] : part.exits) {
+      if (exit.step != last) continue;
+      progress.set_spokesman(rank.value);
+      if (exit.total) progress.set_total(*exit.total);
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -247,6 +270,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   if (job.verdict) *shown.mutable_verdict() = to_v1(*job.verdict);
   if (job.phase == core::JobPhase::Succeeded) shown.clear_verdict();  // what broke on the way stands in the incidents
   if (auto progress = progress_of(presence, job.id)) *shown.mutable_progress() = std::move(*progress);
+  if (!job.attempts.empty()) add_last_step(shown, job.attempts.back());
   shown.set_output_dir(bounded(out, kPathMost));
   shown.set_last_index(job.last_index.value);
   return shown;

@@ -60,6 +60,26 @@ class ConvertTest : public testing::Test {
   std::vector<v1::Event> events_;
 };
 
+// The last pulse may come before the last lines, and a controller that started anew has heard none.
+TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
+  core::AttemptRecord& last = ledger_.jobs.at(job_).attempts.back();
+  core::RankExited exit;
+  exit.step = exit.total = 200;
+  last.parts.front().exits[RankNo(1)] = exit;
+  v1::Job shown = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(shown.progress().attempt(), last.number.value);
+  EXPECT_EQ(shown.progress().step(), 200);
+  EXPECT_EQ(shown.progress().total(), 200);
+  EXPECT_EQ(shown.progress().spokesman(), 1u);
+  core::RankSeen& seen = presence_.attempts[{job_, last.number}].ranks[RankNo(0)];
+  seen = {.step = 160, .total = 200, .loss = 1.5, .has_loss = true};
+  shown = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(shown.progress().step(), 200);
+  EXPECT_FALSE(shown.progress().has_loss()) << "that of step 160";
+  seen.step = 200;
+  EXPECT_EQ(to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full).progress().loss(), 1.5);
+}
+
 TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   core::AttemptSeen& seen = presence_.attempts[{job_, AttemptNo(2)}];
   seen.ranks[RankNo(0)] = {.step = -1};
