@@ -84,20 +84,27 @@ bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   return true;
 }
 
-// " validation loss at iteration 1000 | lm loss value: 2.300000E+00 | lm loss PPL: 9.974182E+00 | ": with "on validation set" or "on test set" at the end of
+// Behind "loss at iteration": " 1000 | lm loss value: 2.300000E+00 | lm loss PPL: 9.974182E+00 | ", with "on validation set" or "on test set" at the end of
 // training.
-bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
-  std::string_view rest = line.substr(at + std::string_view("validation loss at iteration").size());
+bool read_evaluated(std::string_view rest, LogLine& result) {
   skip(rest, " ");
   const auto number = take_number(rest);
   const std::size_t bar = rest.find('|');
-  if (!starts_text(line, at) || !number || bar == std::string_view::npos) return false;
+  if (!number || bar == std::string_view::npos) return false;
   rest.remove_prefix(bar + 1);
   StepLine step{.step = *number};
   const std::size_t key = rest.find("loss value:");
   if (key != std::string_view::npos) set_loss(step, rest.substr(key + std::string_view("loss value:").size()));
   result = {.said = Said::Evaluation, .step = step};
   return true;
+}
+bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
+  return starts_text(line, at) && read_evaluated(line.substr(at + std::string_view("validation loss at iteration").size()), result);
+}
+// " validation-0 loss at iteration 1000 | ...": core_r0.16 with --multiple-validation-sets
+bool read_evaluation_of_a_set(std::string_view line, std::size_t at, LogLine& result) {
+  std::string_view rest = line.substr(at + std::string_view("validation-").size());
+  return starts_text(line, at) && take_number(rest) && take(rest, " loss at iteration") && read_evaluated(rest, result);
 }
 
 // The text of a path, to its end or to what `ends` it.
@@ -181,6 +188,7 @@ bool read_skipping(std::string_view line, std::size_t at, LogLine& result) {
 constexpr auto kHeads = std::to_array<LineHead>({
     {"iteration", read_step},
     {"validation loss at iteration", read_evaluation},
+    {"validation-", read_evaluation_of_a_set},
     {"successfully saved ", read_saved},
     {"saving checkpoint at iteration", read_saving},
     {"saving local checkpoint at iteration", read_saving},

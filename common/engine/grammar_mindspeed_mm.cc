@@ -1,5 +1,5 @@
 // MindSpeed-MM beyond Megatron's lines: its FSDP2 back end saves and loads by mindspeed_mm/fsdp/checkpoint/dcp_checkpointer.py (26.x); its steps are printed as
-// Megatron prints them (mindspeed_mm/fsdp/base_trainer.py, mindspeed_mm/training.py).
+// Megatron prints them (mindspeed_mm/fsdp/train/train_engine.py, mindspeed_mm/training.py).
 #include <array>
 
 #include "common/engine/grammar_rows.h"
@@ -27,9 +27,23 @@ bool read_directory(std::string_view line, std::size_t at, std::string_view head
 bool read_saved(std::string_view line, std::size_t at, LogLine& result) { return read_directory(line, at, "Saved checkpoint to ", Said::SaveDone, result); }
 bool read_loaded(std::string_view line, std::size_t at, LogLine& result) { return read_directory(line, at, "Loaded checkpoint from ", Said::Loaded, result); }
 
+// " [2026-02-20 08:11:09] ** validation after iteration 10 ** | validation steps: 4 | validation loss: 2.300000E+00 |"
+bool read_evaluation(std::string_view line, std::size_t at, LogLine& result) {
+  std::string_view rest = line.substr(at + std::string_view("** validation after iteration ").size());
+  const auto number = take_number(rest);
+  if (!number || !take(rest, " **")) return false;
+  const std::size_t key = rest.find("validation loss:");
+  if (key == std::string_view::npos) return false;
+  StepLine step{.step = *number};
+  set_loss(step, rest.substr(key + std::string_view("validation loss:").size()));
+  result = {.said = Said::Evaluation, .step = step};
+  return true;
+}
+
 constexpr auto kHeads = std::to_array<LineHead>({
     {"Saved checkpoint to ", read_saved},
     {"Loaded checkpoint from ", read_loaded},
+    {"** validation after iteration ", read_evaluation},
 });
 
 }  // namespace

@@ -157,6 +157,48 @@ class RankTable(EngineTest):
     def test_killed_while_files_are_written_in_place(self):
         self.check_torn(functools.partial(self.small, "torn", {"config": CONFIG}), torn=12, before=8, expected=self.expected)
 
+    def test_killed_in_the_middle_of_a_save_of_another_release(self):
+        """r0.8 writes in place as r0.6 does, and weights alone beside it; r1.3 on, every rank reads its counters from rank 0's file; r1.5 has another
+        format of the files, r1.8 another tree."""
+        saver, shared = "CheckpointMonitor", {"SHARED_PATHS": self.cluster.dir}
+        make = functools.partial(configuration, epochs=4, per_epoch=10, ranks=16, save_steps=4)
+        for release, name, config, env in (
+            ("r0.8", "of-08", make(), {}),
+            ("r1.3", "of-13", make(saver=saver), shared),
+            ("r1.5", "of-15", make(saver=saver), {}),
+            ("r1.5", "of-15-safe", make(saver=f"{saver}\n    checkpoint_format: safetensors") + "load_ckpt_format: safetensors\n", shared),
+            ("r1.8", "of-18-new", make(saver=saver) + "use_legacy_format: False\n", shared),
+        ):
+            with self.subTest(name):
+                code = self.cluster.code({"run_mindformer.py": f"mindformers-{release}"}, {CONFIG: config})
+
+                def begin(env, name=name, code=code, more=env):
+                    return self.small(name, {"config": CONFIG}, code=code, env={**more, **env})
+
+                job, record = self.check_torn(begin, torn=12, before=8, expected=self.expected)
+                progress = self.progress(job)
+                if release != "r0.8":  # which counts from the beginning of the epoch after a resume
+                    self.assertEqual((progress["step"], progress["total"]), (STEPS, STEPS), progress)
+                self.assertEqual(self.kept_checkpoints(job, 2)[-1], STEPS)
+                argv = record.starts(2)[0]["argv"]
+                self.assertEqual((option(argv, "--resume_training"), option(argv, "--auto_trans_ckpt")), ("True", "False"))
+
+    def test_a_directory_that_two_runs_have_saved_into(self):
+        """The second one's files have another prefix, and are the newer ones; the job gets them under the plain one."""
+        kept = os.path.join(self.cluster.work, "kept")
+        for name, epochs in (("first", 1), ("second", 2)):
+            config = configuration(epochs=epochs, per_epoch=10, ranks=16, save_steps=4, saver=f'CheckpointMointor\n    directory: "{kept}"')
+            code = self.cluster.code(self.scripts, {CONFIG: config})
+            self.cluster.wait(self.small(name, {"config": CONFIG}, code=code, resume="none")[0])
+        saved = os.listdir(os.path.join(kept, "checkpoint", "rank_3"))
+        self.assertEqual([name in saved for name in ("llama2_7b_rank_3-5_2.ckpt", "llama2_7b_rank_3_1-10_2.ckpt")], [True, True], saved)
+        job, record = self.small("third", {"config": CONFIG}, start={"from": kept, "as": "resume", "step": 20})
+        self.cluster.wait(job)
+        self.assertEqual({event["step"] for event in record.events("loaded", 1).values()}, {20}, self.cluster.story(job))
+        self.assertEqual(record.losses(), {step: loss for step, loss in self.expected.items() if step > 20})
+        links = os.path.join(record.starts(1)[3]["env"]["MUSTER_RESUME_DIR"], "rank_3")
+        self.assertEqual(os.readlink(os.path.join(links, "llama2_7b_rank_3-10_2.ckpt")), os.path.join(kept, "checkpoint/rank_3/llama2_7b_rank_3_1-10_2.ckpt"))
+
     def test_one_rank_needs_no_table(self):
         job, record = self.small("alone", {"config": "configs/alone.yaml"}, nodes=1, devices=1, step_ms=20)
         self.kill_one(job, record, at=14)

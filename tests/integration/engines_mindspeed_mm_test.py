@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """MindSpeed-MM's finetuning of a vision-language model, 16 ranks on two nodes, with the arguments and the environment of its own example script: a conformance
-trainer with 2.2.0's arguments, log lines and checkpoints. It starts from converted weights (`release`), and goes on from its own checkpoint after a fault.
+trainer with 2.2.0's arguments, log lines and checkpoints, and one with those of 26.1.0's FSDP2 back end, which has a configuration file and no arguments. Both
+start from converted weights (`release`), and go on from their own checkpoint after a fault.
 
 Run:  /usr/bin/python3 -B tests/integration/engines_mindspeed_mm_test.py [-v]       (MUSTER_BIN names the binaries' folder)
 """
 
+import functools
 import os
 import sys
 import unittest
@@ -88,6 +90,79 @@ class MindSpeedMM(EngineTest):
     def test_a_file_of_the_model_that_is_not_there(self):
         job, record = self.begin("missing", "--mm-model", "examples/qwen2.5vl/model_8b.json")
         self.check_refused(job, record, "model_8b.json", 1)
+
+
+FSDP2_CONFIG = """\
+parallel:
+  fully_shard_parallel_size: auto
+training:
+  micro_batch_size: 1
+  seed: 42
+  lr: 1.0e-5
+  lr_decay_style: cosine
+  train_iters: 40
+  init_model_with_meta_device: true
+  load: ./ckpt/Qwen3-VL-30B-A3B-Instruct-dcp
+  save_interval: 5
+  plugin:
+    - mindspeed_mm/fsdp/models/qwen3vl
+"""
+
+
+class FSDP2(EngineTest):
+    ascend = True
+    scripts = {"mindspeed_mm/fsdp/train/trainer.py": "mindspeed-mm-26.1-fsdp2"}
+    files = {"examples/qwen3vl/qwen3vl_30B_config_v1.yaml": FSDP2_CONFIG}
+
+    @classmethod
+    def prepare(cls):
+        """Weights as mm-convert's hf_to_dcp leaves them."""
+        weights = os.path.join(cls.code, "ckpt/Qwen3-VL-30B-A3B-Instruct-dcp")
+        os.makedirs(os.path.join(weights, "release"))
+        for name, text in (("release/__0_0.distcp", '{"weights": "4d"}'), ("release/.metadata", "."), ("latest_checkpointed_iteration.txt", "release")):
+            with open(os.path.join(weights, name), "w", encoding="ascii") as file:
+                file.write(text)
+        cls.whole, record = cls.begin("whole")
+        cls.cluster.wait(cls.whole)
+        cls.expected = record.losses()
+        assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(cls.whole)
+
+    @classmethod
+    def begin(cls, name, words=True, more=(), **spec):
+        """26.1 takes words that go over its file; 26.0 reads the file alone, which is changed on a copy."""
+        config = next(iter(cls.files))
+        launch = {"script": "mindspeed_mm/fsdp/train/trainer.py", "args": [config, *(["training.save=${save.dir}"] if words else []), *more]}
+        launch.update({} if words else {"patch": {config: {"training.save": "${save.dir}"}}})
+        resume = {"args": ["training.load=${resume.dir}"]} if words else {"patch": {config: {"training.load": "${resume.dir}"}}}
+        env = {"NON_MEGATRON": "true", "PYTHONPATH": cls.code, **spec.pop("env", {})}
+        return cls.submit(name, "mindspeed-mm", launch, env=env, resume=resume, **spec)
+
+    def test_killed_in_the_middle_of_a_save(self):
+        """An asynchronous save has its tracker at once and its metadata at the end: the other way round than Megatron-LM's."""
+        for name, words, more in (("torn", False, ()), ("torn-async", True, ("training.save_async=true",))):
+            with self.subTest(name):
+                _, record = self.check_torn(functools.partial(self.begin, name, words, more), torn=15, before=10, expected=self.expected)
+                first, second = record.starts(1), record.starts(2)
+                saved = first[0]["env"]["MUSTER_SAVE_DIR"]
+                self.assertNotIn(".metadata", os.listdir(os.path.join(saved, "iter_0000015")))
+                with open(os.path.join(saved, "latest_checkpointed_iteration.txt"), encoding="ascii") as file:
+                    self.assertEqual(file.read(), "15" if more else "10")
+                self.assertEqual({event["source"] for event in record.events("loaded", 1).values()}, {"./ckpt/Qwen3-VL-30B-A3B-Instruct-dcp"})
+                for start in second.values():
+                    env = start["env"]
+                    said = [f"training.load={env['MUSTER_RESUME_DIR']}", f"training.save={env['MUSTER_SAVE_DIR']}"]
+                    given = [word in start["argv"] for word in said]
+                    self.assertEqual(given, [words, words], start["argv"])
+                    self.assertNotEqual(env["MUSTER_SAVE_DIR"], saved)
+                self.assertIn("iter_0000040", os.listdir(second[0]["env"]["MUSTER_SAVE_DIR"]))
+
+    def test_the_log_is_read(self):
+        """There is no line of the training's end, and only the first rank says anything."""
+        progress = self.progress(self.whole)
+        self.assertEqual((progress["step"], progress["total"]), (STEPS, STEPS), progress)
+        self.assertAlmostEqual(progress["loss"], float.fromhex(self.expected[STEPS]), places=5)
+        self.assertEqual(self.cluster.show(self.whole)["phase"], "succeeded")
+        self.assertEqual(self.kept_checkpoints(self.whole, 1)[-1], STEPS)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ GPT = """--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 8 -
 class Reshard(EngineTest):
     ascend = True
     scripts = {"run_mindformer.py": "mindformers-r1.0", "mindformers/tools/transform_ckpt.py": "mindformers-r1.0", "pretrain_gpt.py": "megatron-core-0.12"}
-    files = {CONFIG: configuration(epochs=4, per_epoch=10, ranks=8, save_steps=SAVED).replace("model_parallel: 1", "model_parallel: 2")}
+    # Of the five checkpoints that MindFormers keeps by itself the one that is gone back to would be none.
+    files = {CONFIG: configuration(epochs=4, per_epoch=10, ranks=8, save_steps=SAVED, saver="CheckpointMointor\n    keep_checkpoint_max: 20")
+             .replace("model_parallel: 1", "model_parallel: 2")}  # fmt: skip
 
     @classmethod
     def prepare(cls):

@@ -1,10 +1,11 @@
 """Reads a command line as the release's own argparse parser does: only the options of its data file, no abbreviations, everything else is refused.
 
-Kinds in the data file: flag (no value), int, float, str, bool (str2bool: true and false in any case), with "+" or "*" behind them: one or more, any number of
-values; "a|b|c": one of these words.  "unknown" says what the release does with what its parser does not know:
+Kinds in the data file: flag (no value), int, float, str, bool (str2bool: true and false in any case), "bool or str", with "+" or "*" behind them: one or more,
+any number of values; "a|b|c": one of these words.  "unknown" says what the release does with what its parser does not know:
 
     error   parse_args(): usage and "unrecognized arguments", exit status 2
     pairs   parse_known_args(), and the rest, split at every "=", must be `--key value` pairs of configuration keys (MindFormers)
+    words   there is no parser: the loop reads them (MindSpeed-MM's FSDP2 back end)
 """
 
 import json
@@ -42,6 +43,8 @@ def _one(name, kind, text):
         if text.lower() not in ("true", "false"):
             return None, f"argument {name}: invalid str2bool value: {text!r}"
         return text.lower() == "true", None
+    if kind == "bool or str":
+        return {"true": True, "false": False}.get(text.lower(), text), None
     if "|" in kind and text not in kind.split("|"):
         return None, f"argument {name}: invalid choice: {text!r} (choose from {', '.join(repr(word) for word in kind.split('|'))})"
     return text, None
@@ -60,6 +63,8 @@ def _is_option(word):
 
 def parse(release, script, argv):
     rules = release["arguments"]
+    if rules["unknown"] == "words":
+        return Options({}, argv)
     flags, values, rest, at = rules["flags"], {}, [], 0
     while at < len(argv):
         word = argv[at]

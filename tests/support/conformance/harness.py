@@ -168,7 +168,7 @@ class EngineTest(unittest.TestCase):
 
     @classmethod
     def submit(cls, name, engine, launch, **more):
-        spec, record = cls.cluster.job(name, engine, cls.code, launch, **more)
+        spec, record = cls.cluster.job(name, engine, more.pop("code", cls.code), launch, **more)
         return cls.cluster.submit(spec), record
 
     @classmethod
@@ -224,6 +224,7 @@ class EngineTest(unittest.TestCase):
         self.assertEqual(self.resumed_step(record, shown), before)
         self.assertNotIn(torn, self.kept_checkpoints(job, 1))
         self.assertEqual(record.losses(), expected)
+        return job, record
 
     def check_blame(self, job, rank):
         """The verdict names the rank that was killed, and not one that ended because of it."""
@@ -269,8 +270,9 @@ class EngineTest(unittest.TestCase):
         return self.cluster.show(job)["progress"]
 
 
-def configuration(epochs, per_epoch, ranks, save_steps, sink_size=2):
-    """A MindFormers configuration, shortened to what its training loop goes by; data parallel over all ranks."""
+def configuration(epochs, per_epoch, ranks, save_steps, sink_size=2, saver="CheckpointMointor"):
+    """A MindFormers configuration, shortened to what its training loop goes by; data parallel over all ranks. `saver`: the callback's name in the release,
+    with further settings of it as lines."""
     return f"""\
 seed: 0
 output_dir: './output' # path to save checkpoint/strategy
@@ -309,7 +311,7 @@ parallel_config:
 
 callbacks:
   - type: MFLossMonitor
-  - type: CheckpointMointor
+  - type: {saver}
     prefix: "llama2_7b"
     save_checkpoint_steps: {save_steps}
 

@@ -3,43 +3,52 @@ between releases is in the data file."""
 
 import json
 import os
+import shutil
 import time
 from datetime import datetime
 
 from . import observing, saving, state
 from .fail import Ended, Violation, engine_error
 
+_NOTICED_AFTER = 2  # steps that a save in the background takes here
+
 
 class Shape:
-    """Who holds which part of the model: ranks count tensor first, then context, data, pipeline (order tp-cp-ep-dp-pp)."""
+    """Who holds which part of the model: ranks count tensor first, then context, data, pipeline (order tp-cp-ep-dp-pp). Experts are spread over the context-
+    and data-parallel ranks together."""
 
-    def __init__(self, options, rank, world):
+    def __init__(self, options, rank, world, uneven):
         self.tp_size = options.get("--tensor-model-parallel-size", 1)
         self.pp_size = options.get("--pipeline-model-parallel-size", 1)
         self.cp_size = options.get("--context-parallel-size", 1)
+        ep_size = options.get("--expert-model-parallel-size", 1)
         total = self.tp_size * self.pp_size * self.cp_size
-        if options.get("--expert-model-parallel-size", 1) > 1:
-            raise Violation("--expert-model-parallel-size: experts are not modelled here")
         if world % total:
             raise engine_error("AssertionError", f"world size ({world}) is not divisible by total_model_size ({total})")
         self.dp_size = world // total
+        experts = self.tp_size * self.pp_size * ep_size
+        if world % experts:
+            raise engine_error(uneven[0], uneven[1].format(world=world, experts=experts, dp=self.dp_size, ep=ep_size))
         self.tp = rank % self.tp_size
-        self.cp = rank // self.tp_size % self.cp_size
-        self.dp = rank // (self.tp_size * self.cp_size) % self.dp_size
         self.pp = rank // (world // self.pp_size)
-        # checkpointing.py get_checkpoint_name(): the pipeline's number only where there is a pipeline
-        self.directory = f"mp_rank_{self.tp:02d}" if self.pp_size == 1 else f"mp_rank_{self.tp:02d}_{self.pp:03d}"
-        self.shard = self.pp * self.tp_size + self.tp
+        ep = rank // self.tp_size % ep_size
+        self.first_copy = rank // (self.tp_size * ep_size) % (world // experts) == 0  # of those that hold the same part
+        # checkpointing.py get_checkpoint_name(): the pipeline's and the experts' numbers only where there are some
+        self.directory = f"mp_rank_{self.tp:02d}" + (f"_{self.pp:03d}" if self.pp_size > 1 else "") + (f"_{ep:03d}" if ep_size > 1 else "")
+        self.shard = (self.pp * self.tp_size + self.tp) * ep_size + ep
 
 
 def _asserted(release, options, shape, environment):
     """validate_args: what the release asserts before anything is built."""
     for rule in release["asserts"]:
-        if any(options.get(name) in (None, 1) for name in rule.get("with", [])) or any(name in options for name in rule.get("without", [])):
+        asked = [options.get(name) for name in rule.get("with", [])]
+        if any(value is None or (value is not True and value == 1) for value in asked) or any(name in options for name in rule.get("without", [])):
             continue
-        if "option" in rule and rule["option"] not in options:
-            raise engine_error("AssertionError", rule["text"])
-        if "env" in rule and environment.get(rule["env"][0]) != rule["env"][1]:
+        if any(options.get(name) != value for name, value in rule.get("is", {}).items()):
+            continue
+        missing = "option" in rule and rule["option"] not in options
+        other = "env" in rule and environment.get(rule["env"][0]) != rule["env"][1]
+        if missing or other or ("env_not" in rule and environment.get(rule["env_not"][0]) == rule["env_not"][1]):
             raise engine_error(rule.get("kind", "AssertionError"), rule["text"])
     batch, micro = options.get("--global-batch-size"), options.get("--micro-batch-size")
     if batch and batch % (micro * shape.dp_size):
@@ -50,31 +59,36 @@ def _asserted(release, options, shape, environment):
 class Training:
     def __init__(self, release, place, options, run):
         self.release, self.place, self.options, self.run = release, place, options, run
-        if "--async-save" in options:
-            raise Violation("--async-save: saves that end later are not modelled here")
-        self.shape = Shape(options, place.rank, place.world)
+        self.shape = Shape(options, place.rank, place.world, release["texts"]["uneven_experts"])
         _asserted(release, options, self.shape, os.environ)
         for name in release.get("files", []):
             if name in options and not os.path.isfile(options.get(name)):
                 raise engine_error("FileNotFoundError", f"[Errno 2] No such file or directory: {options.get(name)!r}")
         self.state = state.State(self.shape.shard, place.world)
         self.part = {"all"} | ({"first"} if place.rank == 0 else set()) | ({"last"} if place.rank == place.world - 1 else set())
-        self.part |= {"model"} if self.shape.dp == self.shape.cp == 0 else set()
+        self.part |= {"model"} if self.shape.first_copy else set()
         self.gang = None
+        self.background = []  # [(the step at which it is noticed to be done, what is left to do)]
         self.watching, self.evaluation = observing.of_megatron(self)
 
     def say(self, text, by="all"):
         if by in self.part:
             print(text, flush=True)
 
+    def _format(self):
+        """Up to core_r0.8 the layout is chosen by a flag and a name, from core_r0.9 on by a name alone."""
+        layout, options = self.release["checkpoint"], self.options
+        if "flag" in layout:
+            return options.get(layout["name"], layout["named"]) if layout["flag"] in options else layout["format"]
+        return options.get("--ckpt-format", layout["format"])
+
     def _words(self, **more):
-        now = datetime.now()
         shape, options = self.shape, self.options
         words = {
-            "stamp": now.strftime("%Y-%m-%d %H:%M:%S"), "rank": self.place.rank, "iteration": self.state.step, "train_iters": options.get("--train-iters"),
-            "save": options.get("--save"), "load": options.get("--load"), "format": options.get("--ckpt-format", self.release["checkpoint"]["format"]),
-            "tp1": shape.tp + 1, "tp_size": shape.tp_size, "pp1": shape.pp + 1, "pp_size": shape.pp_size, "mp": shape.directory,
-            "backend_version": 1,
+            "stamp": datetime.now().strftime(self.release["log"]["stamp"]), "rank": self.place.rank, "iteration": self.state.step,
+            "train_iters": options.get("--train-iters"), "save": options.get("--save"), "load": options.get("--load"), "format": self._format(),
+            "tp": shape.tp, "tp1": shape.tp + 1, "tp_size": shape.tp_size, "pp": shape.pp, "pp1": shape.pp + 1, "pp_size": shape.pp_size,
+            "mp": shape.directory, "backend_version": 1,
         }  # fmt: skip
         return {**words, **more}
 
@@ -88,7 +102,10 @@ class Training:
         with open(path, encoding="ascii", errors="replace") as file:
             text = file.read().strip()
         try:
-            return int(text), False
+            iteration = int(text)
+            if iteration < self.release["checkpoint"]["least"]:
+                raise engine_error("AssertionError", f"error parsing metadata file {path}")
+            return iteration, False
         except ValueError:
             if text == "release":
                 return 0, True
@@ -113,10 +130,10 @@ class Training:
         iteration, is_release = found
         iteration = self.options.get("--ckpt-step", iteration)
         base = os.path.join(directory, "release" if is_release else f"iter_{iteration:07d}")
-        distributed = os.path.isfile(os.path.join(base, "metadata.json"))
+        kind = self._kind(base)
         words = self._words(iteration=iteration)
-        self.say(texts["loading_release" if is_release else "loading_dist" if distributed else "loading"].format(**words), "first")
-        records = self._read_dist(base) if distributed else self._read_parts(base)
+        self.say(texts["loading_release" if is_release else "loading_dist" if kind == "torch_dist" else "loading"].format(**words), "first")
+        records = self._read_parts(base) if kind == "torch" else self._read_dist(base)
         for record in records:
             if record["step"] != iteration and not is_release:
                 raise Violation(f"the tracker of --load {directory} says {iteration}, what lies there is of step {record['step']}: a stale tracker")
@@ -132,6 +149,22 @@ class Training:
             raise Violation(f"the ranks resume from different states: {sorted(steps)}")
         self.say(texts["loaded"].format(**self._words()), "first")
         self.run.loaded(directory, self.state.step)
+
+    def _kind(self, base):
+        """_get_checkpoint_format(): by what lies there, not by the options; but some releases read only what the options name."""
+        if os.path.isfile(os.path.join(base, "metadata.json")):
+            layout = self.release["checkpoint"]
+            if "flag" in layout and not any(name in self.options for name in (layout["flag"], "--auto-detect-ckpt-format")):
+                raise engine_error("RuntimeError", self.release["texts"]["dist_unasked"])
+            return "torch_dist"
+        if not os.path.isdir(base) or any(name.startswith("mp_rank_0") for name in os.listdir(base)):
+            return "torch"
+        if not os.path.isfile(os.path.join(base, ".metadata")):
+            raise engine_error("NotImplementedError", self.release["texts"]["unknown_format"].format(base=base))
+        kind = self._format()
+        if kind not in ("torch_dcp", "fsdp_dtensor"):
+            raise engine_error("NotImplementedError", f"checkpoint format {kind} not supported")
+        return kind
 
     def _read(self, path):
         try:
@@ -161,12 +194,28 @@ class Training:
     # ---- train and save
 
     def save(self):
-        layout = self.release["checkpoint"]
-        kind = self._words()["format"]
+        layout, kind = self.release["checkpoint"], self._format()
         if kind not in layout["steps"]:
-            raise Violation(f"--ckpt-format {kind} is not modelled here")
-        steps = layout["steps"][kind]
-        saving.Saver(steps, self.part, self).save(self.state, self.options, self._words())
+            raise Violation(f"checkpoints of the format {kind} are not modelled here")
+        if "--async-save" not in self.options or any(name not in self.options for name in layout["async"].get(kind, {}).get("needs", [])):
+            before = self._read_tracker(self.options.get("--save"))
+            saving.Saver(layout["steps"][kind], self.part, self).save(self.state, self.options, self._words())
+            retain = self.options.get("--save-retain-interval")
+            if retain and before and before[0] != self.state.step and before[0] % retain and "first" in self.part:
+                shutil.rmtree(os.path.join(self.options.get("--save"), f"iter_{before[0]:07d}"))
+            return
+        if kind not in layout["async"]:
+            what = "legacy checkpoints" if kind == "torch" else f"{kind} distributed checkpoint format"
+            raise engine_error("NotImplementedError", f"Async checkpoint save of {what}")
+        finish = saving.Saver(layout["async"][kind], self.part, self).begin(self.state, self.options, self._words())
+        self.background.append((self.state.step + _NOTICED_AFTER, finish))
+
+    def finalize(self, blocking):
+        """maybe_finalize_async_save(): the ranks agree about which saves are done; those end in their order."""
+        if blocking and self.background:
+            self.say(self.release["checkpoint"]["lines"]["unfinished"], "first")
+        while self.background and (blocking or self.state.step >= self.background[0][0]):
+            self.background.pop(0)[1]()
 
     def train(self):
         options, log = self.options, self.release["log"]
@@ -175,6 +224,7 @@ class Training:
         self.say(log["begin"].format(**self._words()), "first")
         began = time.monotonic()
         while self.state.step < total:
+            self.finalize(False)
             self.run.pause()
             loss = self.state.advance(self.gang, self.place.rank)
             self.run.step(self.state.step, loss)
@@ -192,9 +242,11 @@ class Training:
                 if options.get("--save") and not saved:
                     self.save()
                 self.say(log["exit"].format(**self._words()), "first")
+                self.finalize(True)
                 return
         self.say(log["end"].format(**self._words()), "first")
         if options.get("--save") and interval and self.state.step % interval:
             self.save()
+        self.finalize(True)
         if self.evaluation:
             self.evaluation.training_end(self.state.step)

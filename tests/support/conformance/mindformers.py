@@ -7,6 +7,7 @@ Sink mode, the default: the engine counts in sinks of `sink_size` steps.  A line
 import json
 import math
 import os
+import struct
 import sys
 import time
 from datetime import datetime, timedelta
@@ -18,11 +19,11 @@ from .fail import Violation, engine_error
 MODES = ("train", "finetune", "eval", "predict")
 
 
-def _number(name, prefix):
+def _number(name, prefix, suffix):
     """(epoch, step) of `prefix-E_S.ckpt`, or None."""
-    if not name.startswith(prefix) or not name.endswith(".ckpt") or "-" not in name:
+    if not name.startswith(prefix) or not name.endswith(suffix) or "-" not in name:
         return None
-    epoch, _, step = name[: -len(".ckpt")].rpartition("-")[2].partition("_")
+    epoch, _, step = name[: -len(suffix)].rpartition("-")[2].partition("_")
     return (int(epoch), int(step)) if epoch.isdigit() and step.isdigit() else None
 
 
@@ -65,9 +66,17 @@ class Training:
         self.saver = next((entry for entry in self.config["callbacks"] if entry["type"] in ("CheckpointMonitor", "CheckpointMointor")), None)
         if self.saver and self.saver["type"] != release["checkpoint"]["callback"]:
             raise engine_error("ValueError", f"Can't find class type callback class name {self.saver['type']} in class registry")
+        formats = release["checkpoint"].get("formats", ["ckpt"])
+        self.format = (self.saver or {}).get("checkpoint_format") or formats[0]
+        if self.format not in formats:
+            raise engine_error("TypeError", f"{self.saver['type']}.__init__() got an unexpected keyword argument 'checkpoint_format'")
+        self.load_format = self.config.get("load_ckpt_format") or formats[0]
+        # use_legacy_format: False: one directory a step, with every rank's files in it
+        self.new = release["checkpoint"].get("new") if self.config.get("use_legacy_format") is False else None
         self.state = state.Cut(place.rank, place.world)
         self.part = {"all"} | ({"first"} if place.rank == 0 else set())
         self.initial_epoch = self.initial_step = 0
+        self.prefix = None
 
     def _parallel(self):
         """build_context(): use_parallel needs somebody to be parallel with, and without it every process would train alone."""
@@ -135,12 +144,11 @@ class Training:
             raise engine_error(kind, text.format(path=self.out))
         if self.config.get("auto_trans_ckpt") and resume:
             raise Violation("auto_trans_ckpt with resume_training: what is resumed is cut already")
-        path = self._resume_file(source) if resume or os.path.isdir(source) else source
-        try:
-            record, counters = state.read_ckpt(path)
-        except (OSError, ValueError, IndexError) as error:
-            text = f"Failed to read the checkpoint file {path}: {error}. May not have permission to read it, or it is not complete."
-            raise engine_error("ValueError", text) from error
+        if self.new:
+            path, record, counters = self._read_new(source)
+        else:
+            path = self._resume_file(source) if resume or os.path.isdir(source) else source
+            record, counters = self._read(path)
         self.say(f"Start to load checkpoint from {path}", "utils")
         if not resume:
             self.state.restore({**{key: record[key] for key in ("weights", "units") if key in record}, "step": 0})
@@ -148,6 +156,10 @@ class Training:
             return
         if record.get("shard") != self.place.rank or "step" not in record or record["step"] != counters.get("step_num"):
             raise Violation(f"'{path}' is no training state of rank {self.place.rank}: {record.get('shard')}, step {record.get('step')}, counters {counters}")
+        if "counters_of" in self.release["resume"] and not self.new:  # load_resume_context_from_checkpoint(): of one rank, for all
+            other = self._read(self._newest(self._rank_dir(source, self.release["resume"]["counters_of"])))[1]
+            if other != counters:
+                raise Violation(f"the counters of rank {self.place.rank} are {counters}, those that all ranks take {other}")
         if record["world"] != self.place.world:
             raise Violation(f"'{path}' is cut for {record['world']} ranks, and there are {self.place.world}")
         if self.place.world > 1 and not self.sink:
@@ -161,8 +173,46 @@ class Training:
         self.initial_epoch = counters["epoch_num"]
         self.initial_step = self.state.step
         for text in self.release["texts"]["resumed"]:
-            self.say(text.format(epoch=self.initial_epoch, step=self.initial_step), "base")
+            self.say(text.format(epoch=self.initial_epoch, step=self.initial_step, batch=self.batch), "base")
         self.run.loaded(source, self.state.step)
+
+    def _read(self, path):
+        try:
+            return (state.read_safetensors if path.endswith(".safetensors") else state.read_ckpt)(path)
+        except (OSError, ValueError, IndexError, struct.error) as error:
+            text = f"Failed to read the checkpoint file {path}: {error}. May not have permission to read it, or it is not complete."
+            raise engine_error("ValueError", text) from error
+
+    def _read_new(self, source):
+        """get_checkpoint_path(), verify_ckpt_valid(): the step that the tracker names, or the directory itself."""
+        tracker = os.path.join(source, "latest_checkpointed_iteration.txt")
+        if os.path.exists(tracker):
+            with open(tracker, encoding="utf-8") as file:
+                text = file.read().strip()
+            if not text.isdigit():
+                raise engine_error("ValueError", f"Invalid iteration num in {tracker}")
+            source = os.path.join(source, f"iteration_{int(text):08d}")
+            if not os.path.isdir(source):
+                raise engine_error("FileNotFoundError", f"Can not find the latest iteration weight path: '{source}'. Or it does not a directory.")
+        try:
+            with open(os.path.join(source, "metadata.json"), encoding="utf-8") as file:
+                named = json.load(file)["storage_data"]
+            with open(os.path.join(source, "common.json"), encoding="utf-8") as file:
+                counters = json.load(file)
+        except ValueError as error:
+            raise engine_error("RuntimeError", f"Checkpoint metadata validation failed: '{source}' has invalid JSON format: {error}") from error
+        except OSError as error:
+            raise engine_error("FileNotFoundError", f"No common.json found in directory '{source}'.") from error
+        missing = [name for name in named if not os.path.exists(os.path.join(source, name))]
+        if missing:
+            raise engine_error("FileNotFoundError", f"Checkpoint file validation failed: Safetensors file '{missing[0]}' is missing from '{source}'")
+        record = {}
+        for kind in ("model", "opt"):
+            name = next((name for name in named if f"-{kind}-{self.place.rank:07d}-" in name), None)
+            record.update(self._read(os.path.join(source, name))[0] if name else {})
+        if os.path.basename(source) != f"iteration_{counters['step_num']:08d}":
+            raise Violation(f"'{source}' holds step {counters['step_num']}")
+        return source, record, counters
 
     def _rank_dir(self, source, rank):
         return os.path.join(source, f"rank_{rank}")
@@ -181,7 +231,9 @@ class Training:
 
     def _newest(self, own):
         """get_last_checkpoint(): by time. Nobody makes the ranks agree, so whoever puts the files there has to."""
-        names = [name for name in os.listdir(own) if name.endswith(".ckpt")]
+        if not os.path.isdir(own):
+            raise engine_error("FileNotFoundError", f"{own} is not found.")
+        names = [name for name in os.listdir(own) if name.endswith(f".{self.load_format}")]
         if not names:
             raise engine_error("ValueError", f"No checkpoint file in {own}.")
         return os.path.join(own, max(names, key=lambda name: os.path.getmtime(os.path.join(own, name))))
@@ -226,26 +278,54 @@ class Training:
         complete = set()
         for other in range(self.place.world):
             own = prefix.replace(f"rank_{rank}", f"rank_{other}")
-            here = {_number(file, own) for file in os.listdir(self._rank_dir(source, other))} - {None}
+            here = {_number(file, own, f".{self.load_format}") for file in os.listdir(self._rank_dir(source, other))} - {None}
             here = {number for number in here if number <= (epoch, step)}
             complete = here if other == 0 else complete & here
         if not complete:
             return "Error: No checkpoint could be resumed."
         last = max(complete)
         own = prefix.replace(f"rank_{rank}", "rank_0")
-        return os.path.join(self._rank_dir(source, 0), f"{own}-{last[0]}_{last[1]}.ckpt")
+        return os.path.join(self._rank_dir(source, 0), f"{own}-{last[0]}_{last[1]}.{self.load_format}")
 
     # ---- train and save
 
+    def _free_prefix(self):
+        """ModelCheckpoint's: a run that finds files of its prefix takes the next one, by which nothing of another run is overwritten."""
+        prefix, taken = f"{self.saver.get('prefix') or 'CKP'}_rank_{self.place.rank}", 0
+        own = self._rank_dir(os.path.join(self.saver.get("directory") or self.out, "checkpoint"), self.place.rank)
+        for name in os.listdir(own) if os.path.isdir(own) else []:
+            rest = name[len(prefix) :]
+            if name.startswith(prefix) and name.endswith(".ckpt") and not rest[0].isalpha():
+                number = rest[1 : rest.find("-")]
+                taken = max(taken, 1 if rest.startswith("-") else int(number) + 1 if number.isdigit() else 0)
+        return f"{prefix}_{taken}" if taken else prefix
+
     def save(self, epoch, cur_step):
-        prefix = f"{self.saver.get('prefix') or 'CKP'}_rank_{self.place.rank}"
+        prefix = self.prefix
         in_epoch = (cur_step - 1) % self.batch_num + 1
         directory = self.saver.get("directory") or self.out
         words = {"out": directory, "rank": self.place.rank, "prefix": prefix, "epoch": epoch, "step": in_epoch, "seconds": 0.011,
                  "epoch_num": epoch, "step_num": self.state.step, "global_step": self.state.step, "loss_scale": 65536.0,
-                 "ckpt_file": f"{prefix}-{epoch}_{in_epoch}.ckpt"}  # fmt: skip
+                 "global_batch_size": self.batch, "ckpt_format": self.format, "ckpt_file": f"{prefix}-{epoch}_{in_epoch}.{self.format}"}  # fmt: skip
         layout = self.release["checkpoint"]
-        saving.Saver(layout["steps"], self.part, self, layout["counters"]).save(self.state, self.options, words)
+        if not self.new:
+            self._retain(os.path.join(directory, "checkpoint", f"rank_{self.place.rank}"))
+            saving.Saver(layout["steps"], self.part, self, layout["counters"]).save(self.state, self.options, words)
+            return
+        if not self._shared(directory):
+            raise engine_error("RuntimeError", self.new["unshared"])
+        name, world = self.saver.get("prefix") or "CKP", self.place.world
+        words.update(base=os.path.join(directory, "checkpoint", f"iteration_{self.state.step:08d}"), name=name, world=world,
+                     files=[f"{name}-{kind}-{rank:07d}-{world:07d}.safetensors" for kind in ("model", "opt") for rank in range(world)])  # fmt: skip
+        saving.Saver(self.new["steps"], self.part, self).save(self.state, self.options, words)
+
+    def _retain(self, own):
+        """CheckpointManager: before a save the oldest file of this run's prefix goes where there are as many as are kept; each rank by itself."""
+        most = self.saver.get("keep_checkpoint_max", 5)
+        names = os.listdir(own) if os.path.isdir(own) else []
+        there = [os.path.join(own, name) for name in names if name.startswith(f"{self.prefix}-") and not name.endswith(".tmp")]
+        if 0 < most <= len(there):
+            os.remove(min(there, key=os.path.getmtime))
 
     def _progress(self, cur_step):
         """(epoch, step in it) as MFLossMonitor.step_end() works them out: some releases forget where in an epoch a run has resumed."""
@@ -261,6 +341,7 @@ class Training:
         rate = float((self.config.get("optimizer") or {}).get("learning_rate") or 1e-5)
         every = int(self.saver["save_checkpoint_steps"]) if self.saver else 0
         self._line("begin")
+        self.prefix = self._free_prefix() if self.saver else None
         cur_step, losses, last_saved = 0, [], self.state.step
         for epoch in range(self.initial_epoch, self.runner_epochs):
             for _ in range(1 if self.sink else self.per_epoch):
@@ -277,7 +358,7 @@ class Training:
                 per_step = ms / self.sink_size
                 left = (self.epochs - at_epoch + 1) * self.per_epoch - at_step
                 self._line("step", epoch=at_epoch, epochs=self.epochs, step=at_step, per_epoch=self.per_epoch, loss=loss, mean=math.fsum(losses) / len(losses),
-                           ms=ms, per_step=int(per_step), lr=f"{rate:.6g}", percent=done * 100, bar=f"{int(50 * done) * chr(0x2588):<50}",
+                           norm=loss / 10.0, ms=ms, per_step=int(per_step), lr=f"{rate:.6g}", percent=done * 100, bar=f"{int(50 * done) * chr(0x2588):<50}",
                            throughput=self.batch / self.place.world / (per_step / 1e3), left=timedelta(seconds=int(left * per_step / 1e3)))  # fmt: skip
                 if every and self.state.step - last_saved >= every:
                     last_saved = self.state.step

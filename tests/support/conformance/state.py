@@ -201,3 +201,36 @@ def read_ckpt(path):
     if record is None:
         raise ValueError(f"'{path}' holds no training state")
     return record, counters
+
+
+# ---- safetensors: eight bytes of length, a JSON header of names, types, shapes and places, the data (huggingface/safetensors README)
+
+_TYPES = {"Float32": ("F32", "<f"), "Int64": ("I64", "<q"), "Int32": ("I32", "<i")}
+
+
+def safetensors_bytes(record, counters):
+    text = json.dumps(record).encode()
+    entries = [("embedding.weight", "F32", [2, 256], bytes(2048)), ("conformance.state", "U8", [len(text)], text)]
+    for name, dims, kind, value in counters:
+        entries.append((name, _TYPES[kind][0], [dim for dim in dims if dim], struct.pack(_TYPES[kind][1], value)))
+    header, data = {}, b""
+    for name, kind, shape, content in entries:
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head + data
+
+
+def read_safetensors(path):
+    """(the state, the counters): as read_ckpt."""
+    with open(path, "rb") as file:
+        text = file.read()
+    (size,) = struct.unpack_from("<Q", text)
+    header, data = json.loads(text[8 : 8 + size]), text[8 + size :]
+    if max(entry["data_offsets"][1] for entry in header.values()) != len(data):
+        raise ValueError("truncated")
+    parts = {name: data[entry["data_offsets"][0] : entry["data_offsets"][1]] for name, entry in header.items()}
+    kinds = {kind: form for kind, form in _TYPES.values()}
+    counters = {name: struct.unpack(kinds[header[name]["dtype"]], part)[0] for name, part in parts.items() if len(part) in (4, 8)}
+    return json.loads(parts["conformance.state"]), counters

@@ -20,16 +20,21 @@ import signal
 import sys
 import time
 
-from . import arguments, gang, megatron, mindformers, place
+from . import arguments, fsdp2, gang, megatron, mindformers, place
 from .fail import Ended
+
+_LOOPS = {"mindformers": mindformers, "megatron": megatron, "fsdp2": fsdp2}
 
 
 def release(name):
-    """The data file. "extends" names another one; what both have is this one's, mappings are joined, "NAME!" replaces the other's NAME whole."""
+    """The data file. "extends" names another one; what both have is this one's, mappings are joined, "NAME!" replaces the other's NAME whole, and
+    arguments.without names flags of the other's that are gone."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "releases", f"{name}.json"), encoding="utf-8") as file:
         own = json.load(file)
     if "extends" in own:
         own = _joined(release(own["extends"]), own)
+    for name in own["arguments"].pop("without", []):
+        del own["arguments"]["flags"][name]
     return own
 
 
@@ -112,7 +117,7 @@ def _work(rules, script, argv):
     if where.is_scheduler:
         gang.schedule(where)
         return
-    training = (mindformers if rules["loop"] == "mindformers" else megatron).Training(rules, where, options, run)
+    training = _LOOPS[rules["loop"]].Training(rules, where, options, run)
     training.gang = gang.Gang(where, rules)
     if where.table:
         tables = set(training.gang.exchange(where.table.sha256.encode()))

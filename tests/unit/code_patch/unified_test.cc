@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "common/base/utf8.h"
+
 namespace muster::code_patch {
 namespace {
 
@@ -90,6 +92,13 @@ TEST(Unified, WhatIsNoDiffIsSaidSo) {
   EXPECT_EQ(told("@@ -1 +1 @@\n-a\n+b\n"), "line 1: a hunk without the names of its file (--- and +++) before it");
   EXPECT_EQ(told("diff --git x.py y.py\nsimilarity index 90%\n"), "line 1: which file it changes cannot be told; make the diff without --no-prefix");
   EXPECT_EQ(told("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n"), "line 2: both names are /dev/null");
+}
+
+// They travel in messages that hold nothing else: a name in Latin-1 was passed on as it was, and a long one cut within a letter.
+TEST(Unified, WhatIsToldIsUtf8) {
+  EXPECT_EQ(told("--- a/x\n+++ b/gr\xfc\xdf_/../x\n@@ -1 +1 @@\n-a\n+b\n"), "line 2: 'gr??_/../x' leaves the code by '..'");
+  const std::string message = told("--- a/x\n+++ b/" + std::string(119, 'x') + "\xc3\xa9/../x\n@@ -1 +1 @@\n-a\n+b\n");
+  EXPECT_TRUE(is_utf8(message)) << message;
 }
 
 // Numbers beyond all files, and bytes that are no text: an answer at once, and never a crash.
