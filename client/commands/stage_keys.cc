@@ -9,7 +9,7 @@
 #include <set>
 #include <system_error>
 
-#include "common/engine/ranktable/table_text.h"
+#include "common/digest/sha256.h"
 #include "common/spec/names.h"
 #include "common/spec/parse.h"
 
@@ -134,14 +134,14 @@ std::vector<std::string> set_stage_keys(std::vector<v1::JobSpec>& stages, const 
     }
     std::vector<std::string> behind = stages_named(spec);
     std::ranges::sort(behind);
-    std::string text = fmt::format("muster stage 1\nspec {}\n{}", ranktable::content_hash(spec_part(spec)), files.text());
+    std::string text = fmt::format("muster stage 1\nspec {}\n{}", sha256_hex(spec_part(spec)), files.text());
     bool told = true;
     for (const std::string& before : behind) {
       told = told && !keys[before].empty();
       text += fmt::format("behind {} {}\n", before, keys[before]);
     }
     if (!told) continue;
-    key = ranktable::content_hash(text);
+    key = sha256_hex(text);
     if (!spec.stage().creates().empty()) spec.mutable_stage()->set_key(key);
   }
   return notes;

@@ -1,12 +1,12 @@
 #include "common/engine/ranktable/table_text.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/json_tree.h"
 
@@ -148,21 +148,12 @@ std::string table_text(const RankTable& table, Layout layout) {
   return out.take();
 }
 
-std::string content_hash(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (::EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, ::EVP_sha256(), nullptr) != 1) return {};
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
-}
-
 Result<TableFile> make_table_file(RankTable table) {
   number_ranks(table);
   if (const Findings findings = check(table, std::nullopt); !findings.problems.empty())
     return fail(ErrorCode::InvalidArgument, to_text(findings.problems, findings.left_out));
   TableFile file{.bytes = table_text(table)};
-  file.hash = content_hash(file.bytes);
+  file.hash = sha256_hex(file.bytes);
   return file;
 }
 

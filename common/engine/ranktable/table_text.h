@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "common/engine/ranktable/rank_table.h"
 
@@ -17,12 +16,9 @@ enum class Layout : std::uint8_t {
 
 std::string table_text(const RankTable& table, Layout layout = Layout::Tool);
 
-// SHA-256 as 64 lower-case hexadecimal digits.
-std::string content_hash(std::string_view bytes);
-
 struct TableFile {
   std::string bytes;
-  std::string hash;
+  std::string hash;  // SHA-256
 };
 // From servers and devices in rank order to what every node of an attempt gets: numbers the ranks, checks, writes, hashes. Errors: InvalidArgument
 // with every problem a line.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/utf8.h"
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/device_range.h"
 #include "common/engine/ranktable/group_list.h"
 #include "common/engine/ranktable/json_tree.h"
@@ -64,7 +65,7 @@ void look_at_table(const RankTable& table) {
   require(whole && whole->rank_count() == table.rank_count() && dense(*whole), "parts make a table again");
 
   if (const auto file = make_table_file(table)) {
-    require(file->hash == content_hash(file->bytes) && file->hash.size() == 64, "the hash is that of the bytes");
+    require(file->hash == sha256_hex(file->bytes) && file->hash.size() == 64, "the hash is that of the bytes");
     require(load_table(file->bytes).has_value(), "what is given to ranks is sound");
   } else {
     require(is_message(file.error().message), "an error is a sentence", file.error().message);
