@@ -1,4 +1,10 @@
-// The agent's network interfaces: what the kernel says of them while the agent runs is told with a new Hello.
+// The agent's network interfaces and routes: what the kernel says of them while the agent runs is told with a new Hello.
+//
+//   listening --news--> waits (deaf) --1 s--> look --nothing that is told is another--> listening
+//                         ^                     |--told a minute ago or longer--> new Hello, listening
+//                         +---the minute's rest-+
+//
+// While it waits it hears nothing, so that routes that flap, on a host with many containers or one that is a router, cost a look a second at the most.
 #include <google/protobuf/util/message_differencer.h>
 
 #include "agent/loop.h"
@@ -8,7 +14,7 @@ namespace muster::agent {
 namespace {
 
 constexpr Duration kSettle = std::chrono::seconds(1);       // a bond or a lease of DHCP comes in several steps
-constexpr Duration kHellosApart = std::chrono::minutes(1);  // for the network's sake: an interface that flaps costs the controller a record each time
+constexpr Duration kHellosApart = std::chrono::minutes(1);  // for the network's sake: an interface or route that flaps costs the controller a record each time
 
 }  // namespace
 
@@ -20,10 +26,6 @@ void Agent::watch_network() {
     return;
   }
   interface_news_.emplace(std::move(*news));
-  news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(), [this] {
-    interface_news_->take();
-    look_at_network_after(kSettle);
-  });
   look_at_network_after(kSettle);  // it may have changed since it was read
 }
 
@@ -31,13 +33,20 @@ void Agent::watch_network() {
 void Agent::look_at_network_after(Duration after) {
   if (network_waits_) return;
   network_waits_ = true;
+  news_ready_.reset();
   network_timer_.arm(after, [this] {
     network_waits_ = false;
     look_at_network();
+    if (!network_waits_) listen_to_network();
   });
 }
 
+void Agent::listen_to_network() {
+  news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(), [this] { look_at_network_after(kSettle); });
+}
+
 void Agent::look_at_network() {
+  interface_news_->take();  // before the look: what comes after it is news
   v1::Inventory now = options_.inventory;
   options_.network(now);
   if (google::protobuf::util::MessageDifferencer::Equals(now, options_.inventory)) return;
@@ -45,7 +54,7 @@ void Agent::look_at_network() {
   if (network_told_at_ && at - *network_told_at_ < kHellosApart) return look_at_network_after(*network_told_at_ + kHellosApart - at);
   network_told_at_ = at;
   options_.inventory = std::move(now);
-  log::info("the network interfaces are others than before; they are told with a new Hello", {{"address", options_.inventory.address()}});
+  log::info("the network interfaces or routes are others than before; they are told with a new Hello", {{"address", options_.inventory.address()}});
   if (link_) link_->say_hello_again();
 }
 

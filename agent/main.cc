@@ -87,7 +87,7 @@ Result<int> run(const agent::CommandLine& line) {
                                        .cgroup_base = cgroup->base,
                                        .container = line.container,
                                        .min_free_bytes = line.min_free_bytes},
-                              .inventory = agent::probe_inventory({.address = address, .labels = line.labels}),
+                              .inventory = agent::probe_inventory({.address = address, .address_given = !way, .labels = line.labels}),
                               .network = [way](v1::Inventory& inventory) { agent::read_network(inventory, way ? &*way : nullptr); },
                               .version = MUSTER_VERSION,
                               .life = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),

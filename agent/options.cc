@@ -66,7 +66,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
       ->envname("MUSTER_PROBE_INTERVAL")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
-  app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller)")->envname("MUSTER_ADDRESS");
+  app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller, or to a job's other nodes)")
+      ->envname("MUSTER_ADDRESS");
   app.add_option("--label", labels, "key=value, may be repeated; MUSTER_LABELS: separated by commas")->envname("MUSTER_LABELS")->delimiter(',');
   app.add_option("--worker", worker, "the muster-worker binary")->envname("MUSTER_WORKER")->capture_default_str();
   app.add_option("--cgroup", line.cgroup, "auto, none, or a writable cgroup v2 directory for the runs")->envname("MUSTER_CGROUP")->capture_default_str();

@@ -15,7 +15,7 @@ Result<InterfaceNews> InterfaceNews::open() {
   if (!socket) return fail_errno(kDoing, errno);
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;
-  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return fail_errno(kDoing, errno);
   return InterfaceNews(std::move(socket));
 }

@@ -1,5 +1,5 @@
-// Hears from the kernel (rtnetlink(7)) that an interface or an address is another than before: what there is now is read anew (interfaces.h). Owns the socket,
-// whose descriptor is readable when there is news. One strand; never blocks. Needs no rights.
+// Hears from the kernel (rtnetlink(7)) that an interface, an address or a route is another than before: what there is now is read anew (interfaces.h,
+// routes.h). Owns the socket, whose descriptor is readable when there is news. One strand; never blocks. Needs no rights.
 #pragma once
 
 #include <utility>

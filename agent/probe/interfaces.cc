@@ -1,6 +1,7 @@
 #include "agent/probe/interfaces.h"
 
 #include <arpa/inet.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "agent/probe/text.h"
@@ -58,11 +60,33 @@ std::vector<v1::NetworkInterface> interfaces_of(const ifaddrs* list) {
   return interfaces;
 }
 
-std::vector<v1::NetworkInterface> network_interfaces() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {};
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(list, &::freeifaddrs);
-  return interfaces_of(list);
+NetworkLinks links_of(const ifaddrs* list) {
+  NetworkLinks links;
+  std::set<std::string> addressed;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_name == nullptr || one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    const std::string name = probe::clean(one->ifa_name, IFNAMSIZ);
+    if (one->ifa_addr->sa_family == AF_PACKET)
+      links[static_cast<unsigned>(reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr).sll_ifindex)].name = name;
+    else if (address_text(*one->ifa_addr))
+      addressed.insert(name);
+  }
+  for (auto& [_, link] : links) link.addressed = addressed.contains(link.name);
+  return links;
 }
+
+namespace {
+
+using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+
+Interfaces all_interfaces() {
+  ifaddrs* list = nullptr;
+  return {::getifaddrs(&list) == 0 ? list : nullptr, &::freeifaddrs};
+}
+
+}  // namespace
+
+std::vector<v1::NetworkInterface> network_interfaces() { return interfaces_of(all_interfaces().get()); }
+NetworkLinks network_links() { return links_of(all_interfaces().get()); }
 
 }  // namespace muster::agent

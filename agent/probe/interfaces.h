@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "agent/probe/routes.h"
 #include "muster/v1/node.pb.h"
 
 namespace muster::agent {
@@ -14,5 +15,9 @@ std::vector<v1::NetworkInterface> network_interfaces();
 
 // The same, of a list that getifaddrs() gave.
 std::vector<v1::NetworkInterface> interfaces_of(const ifaddrs* list);
+
+// Those that routes may go through, with or without addresses.
+NetworkLinks network_links();
+NetworkLinks links_of(const ifaddrs* list);
 
 }  // namespace muster::agent

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "agent/probe/interfaces.h"
+#include "agent/probe/routes.h"
 #include "common/base/utf8.h"
 
 namespace muster::agent {
@@ -22,6 +23,7 @@ bool alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 v1::Inventory probe_inventory(const InventoryOptions& options) {
   v1::Inventory inventory;
   inventory.set_address(options.address);
+  inventory.set_address_given(options.address_given);
   inventory.set_hostname(host_name());
   inventory.set_cpus(usable_cores());
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -34,6 +36,11 @@ v1::Inventory probe_inventory(const InventoryOptions& options) {
 void read_network(v1::Inventory& inventory, const Way* way) {
   inventory.clear_interfaces();
   for (v1::NetworkInterface& one : network_interfaces()) *inventory.add_interfaces() = std::move(one);
+  if (auto told = read_routes(network_links())) {
+    inventory.clear_routes();
+    for (v1::NetworkRoute& one : told->routes) *inventory.add_routes() = std::move(one);
+    inventory.set_routes_cut(told->cut);
+  }
   if (way == nullptr) return;
   if (auto address = way->local_address()) inventory.set_address(std::move(*address));
 }

@@ -29,12 +29,14 @@ class Way {
 };
 
 struct InventoryOptions {
-  std::string address;  // training address
+  std::string address;         // training address
+  bool address_given = false;  // by the operator
   std::map<std::string, std::string> labels;
 };
 v1::Inventory probe_inventory(const InventoryOptions& options);
 
-// Its interfaces, and its training address where that is the one towards the controller (`way`; null: it was given). An address that cannot be told now stays.
+// Its interfaces and routes, and its training address where that is the one towards the controller (`way`; null: it was given). An address that cannot be told
+// now stays, and so do routes.
 void read_network(v1::Inventory& inventory, const Way* way);
 
 // "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.

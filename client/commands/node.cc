@@ -59,14 +59,21 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
   fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
+void print_routes(const Context& context, const v1::Inventory& inventory) {
+  const auto line = [&](const std::string& value) { fmt::print("{}", render::field_line(context.out, "route", render::printable(value))); };
+  for (const auto& one : inventory.routes()) {
+    line(fmt::format("{} {} {}{}{}", one.destination(), one.connected() ? "on" : "by a gateway on", one.interface(),
+                     one.source().empty() ? "" : ", from " + one.source(), one.metric() == 0 ? "" : fmt::format(", metric {}", one.metric())));
+  }
+  if (inventory.routes_cut()) line("and more, which the agent does not tell");
+}
+
 void print_node(const Context& context, const v1::Node& node, bool wide) {
-  const auto line = [&](std::string_view name, const std::string& value) {
-    fmt::print("{}", render::field_line(context.out, name, value));
-  };
+  const auto line = [&](std::string_view name, const std::string& value) { fmt::print("{}", render::field_line(context.out, name, value)); };
   line("node", context.out.paint(render::Tint::Bold, node.name()));
   line("state", context.out.paint(state_tint(node), state_text(node)));
   line("heard", render::ago_text(node.last_heard(), system_clock().now().wall));
-  line("address", node.inventory().address());
+  line("address", node.inventory().address() + (wide && node.inventory().address_given() ? " (--address)" : ""));
   line("hostname", node.inventory().hostname());
   line("cpus", fmt::format("{}", node.inventory().cpus()));
   line("memory", render::bytes_text(node.inventory().memory_bytes()));
@@ -77,6 +84,7 @@ void print_node(const Context& context, const v1::Node& node, bool wide) {
   for (const auto& one : node.inventory().interfaces()) {
     line("interface", render::printable(fmt::format("{} {}", one.name(), fmt::join(one.addresses(), " "))));
   }
+  if (wide) print_routes(context, node.inventory());
   for (const auto& unknown : node.unknown_attempts())
     line("unknown", unknown + ": on the node, not known to this controller; left alone, and nothing is placed here until its muster-worker is ended");
   for (const auto& finding : node.inventory().findings()) line("finding", render::printable(finding));

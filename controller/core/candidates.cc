@@ -86,7 +86,13 @@ std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usab
 
 const Fit& Candidates::free(std::size_t at) const {
   if (!free_[at]) free_[at] = look(*nodes_[at], at);
-  return *free_[at];
+  const bool left_out = !left_out_.empty() && !left_out_[at].why.empty() && free_[at]->why.empty();
+  return left_out ? left_out_[at] : *free_[at];
+}
+
+void Candidates::leave_out(std::vector<std::string> reasons) {
+  left_out_.clear();
+  for (std::string& why : reasons) left_out_.push_back({.why = std::move(why)});
 }
 
 std::string Candidates::away(const NodeRecord& node) const {

@@ -9,8 +9,8 @@
 namespace muster::core {
 namespace {
 
-constexpr std::uint32_t kBlockFirstMin = 1024;  // that HCCL takes
-constexpr std::size_t kRecent = 16;             // attempts of a node that are just over
+constexpr std::uint32_t kBlockFirstMin = 1024;                               // that HCCL takes
+constexpr std::size_t kRecent = 16;                                          // attempts of a node that are just over
 constexpr std::size_t kNeverUsed = std::numeric_limits<std::size_t>::max();  // by none of the recent attempts
 
 bool in_block(std::uint32_t port, std::uint32_t first) { return port >= first && port < first + engine::kHcclPorts; }
@@ -35,7 +35,9 @@ bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
 
 std::uint16_t HostPorts::master(const NodeName& node, const std::string& address, const std::vector<std::uint16_t>& beside) {
   const Blocks& blocks = blocks_of(node);
-  const auto usable = [&](std::uint16_t port) { return is_free(address, port) && !in_any(port, blocks.held) && !in_any(port, beside); };
+  const std::vector<std::string>& addresses = addresses_of(node, address);
+  const auto free_on_all = [&](std::uint16_t port) { return std::ranges::all_of(addresses, [&](const std::string& one) { return is_free(one, port); }); };
+  const auto usable = [&](std::uint16_t port) { return free_on_all(port) && !in_any(port, blocks.held) && !in_any(port, beside); };
   if (const auto fixed = static_cast<std::uint16_t>(job_.spec.network().master_port()); fixed != 0) return usable(fixed) ? fixed : 0;
   const std::uint32_t count = limits_.port_last - limits_.port_first + 1U;
   const auto cursor = ledger_.port_cursor.find(address);
@@ -68,7 +70,7 @@ std::uint16_t HostPorts::block(const std::vector<Wanted>& hosts) {
     const auto first = static_cast<std::uint16_t>(end - engine::kHcclPorts);
     const auto is_free = [&](const Wanted& host) {
       return !meets_any(first, blocks_of(host.node).held) && !meets_any(first, host.given) && !in_block(host.master_port, first) &&
-             !any_port_held(host.address, first);
+             std::ranges::none_of(addresses_of(host.node, host.address), [&](const std::string& one) { return any_port_held(one, first); });
     };
     if (!std::ranges::all_of(hosts, is_free)) continue;
     const std::size_t its = age_of(first, hosts);
@@ -94,6 +96,22 @@ bool HostPorts::any_port_held(const std::string& address, std::uint16_t first) c
     return at != ports.end() && port_of(*at).first == address && in_block(port_of(*at).second, first);
   };
   return held(ledger_.ports_held, [](const auto& entry) { return entry.first; }) || held(taken_.ports, [](const auto& entry) { return entry; });
+}
+
+const std::vector<std::string>& HostPorts::addresses_of(const NodeName& node, const std::string& address) {
+  const auto [entry, fresh] = addresses_.try_emplace({node, address});
+  if (!fresh) return entry->second;
+  entry->second.push_back(address);
+  const auto record = ledger_.nodes.find(node);
+  if (record == ledger_.nodes.end()) return entry->second;
+  const v1::Inventory& inventory = record->second.inventory;
+  if (inventory.address() != address) entry->second.push_back(inventory.address());
+  for (const v1::NetworkInterface& interface : inventory.interfaces()) {
+    for (const std::string& one : interface.addresses()) {
+      if (one != address && one != inventory.address()) entry->second.push_back(one);
+    }
+  }
+  return entry->second;
 }
 
 std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) const {

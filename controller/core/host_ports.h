@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "controller/core/placing.h"
@@ -33,8 +34,6 @@ class HostPorts {
   // The first of engine::kHcclPorts ports that are free on all of these hosts; where all free ones are recent, of those that have been so longest. 0: none are.
   std::uint16_t block(const std::vector<Wanted>& hosts);
 
-  [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
-
  private:
   struct Recent {
     std::uint16_t first;
@@ -47,7 +46,10 @@ class HostPorts {
   const Blocks& blocks_of(const NodeName& node);
   void collect(const NodeName& node, Blocks& into) const;
   [[nodiscard]] std::uint16_t block_of(const AttemptKey& key, const NodeName& node) const;
+  [[nodiscard]] bool is_free(const std::string& address, std::uint16_t port) const;
   [[nodiscard]] bool any_port_held(const std::string& address, std::uint16_t first) const;
+  // This one and all others of the node: a program takes its port on all of them.
+  const std::vector<std::string>& addresses_of(const NodeName& node, const std::string& address);
   std::size_t age_of(std::uint16_t first, const std::vector<Wanted>& hosts);
 
   const Taken& taken_;
@@ -55,6 +57,7 @@ class HostPorts {
   const JobRecord& job_;
   const Limits& limits_;
   std::map<NodeName, Blocks> blocks_;
+  std::map<std::pair<NodeName, std::string>, std::vector<std::string>> addresses_;
   std::unordered_map<std::string_view, std::vector<const NodeRecord*>> hosts_;  // by address; filled at first use
 };
 

@@ -9,9 +9,12 @@
 #include "controller/core/host_ports.h"
 #include "controller/core/place_why.h"
 #include "controller/core/placing.h"
+#include "controller/core/training_route.h"
 
 namespace muster::core {
 namespace {
+
+constexpr std::size_t kCirclesTried = 64;  // networks apart from each other
 
 class Placer {
  public:
@@ -19,6 +22,7 @@ class Placer {
       : placing_(placing),
         ports_(placing.taken, placing.ledger, placing.job, placing.limits),
         candidates_(placing),
+        routes_(placing.ledger, placing.job.spec),
         gang_(placing, candidates_, ports_, nodes_needed()) {}
 
   // A card that is bad, or in use by others, is no reason to refuse a job; but while it is, those behind the job need not wait for it.
@@ -56,10 +60,11 @@ class Placer {
  private:
   [[nodiscard]] std::size_t nodes_needed() const { return std::max<std::size_t>(1, placing_.job.spec.resources().nodes()); }
 
-  [[nodiscard]] std::size_t able() const {
-    std::size_t count = 0;
-    for (std::size_t at = 0; at < candidates_.nodes().size(); ++at) count += candidates_.could_hold(at, only_usable_) ? 1 : 0;
-    return count;
+  // Sets able_.
+  std::size_t able() {
+    able_.resize(candidates_.nodes().size());
+    for (std::size_t at = 0; at < able_.size(); ++at) able_[at] = candidates_.could_hold(at, only_usable_);
+    return static_cast<std::size_t>(std::ranges::count(able_, true));
   }
   [[nodiscard]] std::size_t fitting() const {
     std::size_t count = 0;
@@ -84,13 +89,16 @@ class Placer {
         best = type;
         most = count;
       }
-      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() && ports_refuse().empty()) types_.push_back(type);
+      if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() && ports_refuse().empty() && routes_refuse().empty())
+        types_.push_back(type);
     }
     candidates_.look_at(types_.empty() ? best : types_.front());
     if (!types_.empty()) return {};
     if (most >= nodes_needed()) {
+      able();
       if (std::string refused = table_refuses(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
       if (std::string refused = ports_refuse(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = routes_refuse(); !refused.empty()) return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
     }
     return never_text(placing_, candidates_, most, most >= nodes_needed() ? pods_refuse_idle() : std::string());
   }
@@ -113,10 +121,77 @@ class Placer {
   std::vector<PlacedNode> choose_type() {
     for (const std::string& type : types_) {
       candidates_.look_at(type);
-      if (std::vector<PlacedNode> nodes = gang_.choose(); !nodes.empty()) return nodes;
+      if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
     }
     candidates_.look_at(types_.front());
-    return types_.size() > 1 ? gang_.choose() : std::vector<PlacedNode>();  // whose ports are missed is said of the first
+    return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();  // whose ports are missed is said of the first
+  }
+
+  // Those beside rank 0's node that a job with it may have, for its routes; where the order of nodes is given they come behind it.
+  TrainingRoutes::Circle circle_of(std::size_t first, const std::vector<bool>& among, TrainingRoutes::Look look) {
+    return routes_.circle(candidates_.nodes(), first, nodes_needed(), look,
+                          [&](std::size_t at) { return among[at] && !(candidates_.in_order() && at < first); });
+  }
+  // What is known of others when a circle is too small: nothing where their order is given, else that they are on its network, and no better.
+  void drop_circle(std::vector<bool>& among, std::size_t first, const TrainingRoutes::Circle& circle) const {
+    among[first] = false;
+    for (std::size_t at = 0; at < among.size() && !candidates_.in_order(); ++at) among[at] = among[at] && !circle.in[at];
+  }
+  void leave_out_all_but(const std::vector<bool>& in, const TrainingRoutes::Circle& circle, std::size_t first) {
+    std::vector<std::string> reasons(in.size());
+    for (std::size_t at = 0; at < in.size(); ++at) {
+      if (!in[at]) reasons[at] = no_route_text(circle, *candidates_.nodes()[first]);
+    }
+    candidates_.leave_out(std::move(reasons));
+  }
+
+  // Why those that could do each for itself (able_) do not meet. Empty: as many as are needed do.
+  std::string routes_refuse() {
+    if (!routes_.matter()) return {};
+    std::vector<bool> among = able_;
+    std::string why;
+    for (std::size_t tried = 0; tried < kCirclesTried; ++tried) {
+      const auto found = std::ranges::find(among, true);
+      if (found == among.end()) return why;
+      const auto first = static_cast<std::size_t>(found - among.begin());
+      const TrainingRoutes::Circle circle = circle_of(first, among, TrainingRoutes::Look::Enough);
+      if (circle.size >= nodes_needed()) return {};
+      if (why.empty()) why = apart_text(candidates_, among, circle, first);
+      drop_circle(among, first, circle);
+    }
+    return {};
+  }
+
+  // A gang whose nodes have a way to rank 0's. The first that is chosen has as a rule; else those are left out that have none to that rank 0, and when the
+  // others are too few, its whole network.
+  std::vector<PlacedNode> choose_meeting() {
+    candidates_.leave_out({});
+    std::vector<PlacedNode> nodes = gang_.choose();
+    if (nodes.empty() || routes_.settle(nodes)) return nodes;
+    const std::size_t count = candidates_.nodes().size();
+    std::vector<bool> among(count);
+    for (std::size_t at = 0; at < count; ++at) among[at] = candidates_.free(at).why.empty();
+    std::optional<TrainingRoutes::Circle> said;
+    std::size_t said_first = 0;
+    for (std::size_t tried = 0; tried < kCirclesTried && !nodes.empty(); ++tried) {
+      const std::size_t first = place_of(nodes.front().node);
+      const TrainingRoutes::Circle circle = circle_of(first, among, TrainingRoutes::Look::All);
+      if (!said) said = circle, said_first = first;
+      if (circle.size >= nodes_needed()) {
+        leave_out_all_but(circle.in, circle, first);
+        nodes = gang_.choose();
+        if (!nodes.empty() && routes_.settle(nodes)) return nodes;
+      }
+      drop_circle(among, first, circle);
+      leave_out_all_but(among, circle, first);
+      nodes = gang_.choose();
+      if (!nodes.empty() && routes_.settle(nodes)) return nodes;
+    }
+    leave_out_all_but(said->in, *said, said_first);
+    return {};
+  }
+  [[nodiscard]] std::size_t place_of(const NodeName& node) const {
+    return static_cast<std::size_t>(std::ranges::find(candidates_.nodes(), node, &NodeRecord::name) - candidates_.nodes().begin());
   }
 
   std::string shortage() {
@@ -125,6 +200,7 @@ class Placer {
     if (refused.empty() && count >= nodes_needed() && gang_.host_full())
       refused = fmt::format("one host has ports for {} of the job's nodes in the controller's --port-range {}-{}", ports_.nodes_a_host(),
                             placing_.limits.port_first, placing_.limits.port_last);
+    if (refused.empty() && candidates_.leaves_some_out()) refused = kWhenTheyDoNotMeet.substr(2);
     return shortage_text(placing_, candidates_, count, refused);
   }
 
@@ -136,7 +212,7 @@ class Placer {
     }
     if (!first) return std::nullopt;
     candidates_.heed_pauses(false);
-    const bool fits = !gang_.choose().empty();
+    const bool fits = !choose_meeting().empty();
     candidates_.heed_pauses(true);
     return fits ? first : std::nullopt;
   }
@@ -144,8 +220,10 @@ class Placer {
   const Placing& placing_;
   HostPorts ports_;
   Candidates candidates_;
+  TrainingRoutes routes_;
   Gang gang_;
   bool only_usable_ = false;
+  std::vector<bool> able_;          // which candidates could hold a part of it with such devices, if they were idle
   std::vector<std::string> types_;  // that could hold the job if they were idle
 };
 

@@ -4,6 +4,7 @@
 //   gang.h          which nodes, in which order                 card_choice.h   which of a node's devices
 //   pod_plan.h      out of which super-pods                     table_hosts.h   a rank table of the user's own
 //   host_ports.h    ports                                       place_why.h     what it waits for
+//   training_route.h  where its nodes meet
 #pragma once
 
 #include <map>

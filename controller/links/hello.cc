@@ -30,6 +30,7 @@ std::string too_much(const v1::Inventory& inventory) {
                           {"findings", count(inventory.findings()), 1'024},
                           {"features", count(inventory.features()), 256},
                           {"network interfaces", count(inventory.interfaces()), 1'024},
+                          {"routes", count(inventory.routes()), 1'024},
                           {"bytes", inventory.ByteSizeLong(), 256 << 10}};
   for (const Bound& bound : bounds) {
     if (bound.there > bound.most) return fmt::format("its inventory has {} {}, at most {} are taken", bound.there, bound.what, bound.most);

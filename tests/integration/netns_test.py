@@ -7,7 +7,8 @@
     n0 training 10.78.0.1 ------- 10.78.0.2 training of n1
 
 Over the control network no node reaches the other, so that a wrong interface or a wrong address ends in a failed job, which two tests show. Interfaces are
-named so that a guess is wrong: on n0 control is first by name, on n1 training is.
+named so that a guess is wrong: on n0 control is first by name, on n1 training is. Agents that are told no address find that of the control network, as the
+controller is there; the training network is then found by the nodes' routes.
 
 Everything runs in namespaces of its own (namespaces.py). Needs root, or a kernel that lets users make such.
 
@@ -22,7 +23,7 @@ import unittest
 import namespaces
 import private
 from namespaces import ip
-from private import Private
+from private import Private, wait_until
 
 CONTROLLER = "10.77.9.9"
 CONTROL = ("10.77.0.2", "10.77.0.6")
@@ -86,12 +87,13 @@ print(f"rank {rank} tensor {sums['tensor']} data {sums['data']}", flush=True)
 
 
 class Nodes:
-    """The two nodes, their networks and their cluster. `names`: of each node's control and training interface. `address`: which one agents are given."""
+    """The two nodes, their networks and their cluster. `names`: of each node's control and training interface. `address`: which one agents are given, if any."""
 
     def __init__(self, names, address):
         self.names, self.address = names, address
         self.cluster = Private()
         self.made = []
+        self.agents = []
 
     def __enter__(self):
         try:
@@ -148,10 +150,13 @@ class Nodes:
         for number, address in enumerate(self.address):
             command = ["nsenter", f"--net=/run/netns/n{number}", os.path.join(private.BIN, "muster-agent"), "--controller", cluster.endpoint,
                        "--name", f"n{number}", "--state-dir", cluster.path(f"agent-n{number}"), "--devices", "2", "--cgroup", "none",
-                       "--address", address]  # fmt: skip
-            cluster._start(f"agent-n{number}", command)
+                       *(("--address", address) if address else ())]  # fmt: skip
+            self.agents.append(cluster._start(f"agent-n{number}", command))
         for number in (0, 1):
             cluster.wait_event(lambda event, name=f"n{number}": event["type"] == "node-registered" and event["node"] == name)
+
+    def inventory(self, number):
+        return json.loads(self.cluster.muster("node", "show", f"n{number}", "-o", "json", code=0).out)["inventory"]
 
     def bytes_over(self, number, name):
         """Received so far, by this interface of this node."""
@@ -173,13 +178,14 @@ class Nodes:
 
 
 class Auto(unittest.TestCase):
-    """network.interface: auto: the interface that has the training address, whatever it is called on each node."""
+    """network.interface: auto: the interface that has the training address that agents were given, whatever it is called on each node."""
 
     NAMES = (("eth0", "eth1"), ("eth1", "eth0"))
+    ADDRESS = TRAINING
 
     @classmethod
     def setUpClass(cls):
-        cls.nodes = Nodes(cls.NAMES, TRAINING)
+        cls.nodes = Nodes(cls.NAMES, cls.ADDRESS)
         cls.nodes.__enter__()
         cls.addClassCleanup(cls.nodes.close)
 
@@ -222,6 +228,32 @@ class Auto(unittest.TestCase):
             self.assertEqual(done.code, 1, f"{done}\n{said}")
             self.assertNotIn("sums", said)
             self.assertRegex(said, r"RuntimeError: \[\S*gloo/")
+
+
+class Routed(Auto):
+    """The same of agents that nobody gave an address: the one that they find is on the control network, and their routes tell the training network."""
+
+    ADDRESS = (None, None)
+
+    def test_what_they_found(self):
+        for number, (control, training) in enumerate(self.NAMES):
+            inventory = self.nodes.inventory(number)
+            self.assertEqual(inventory["address"], CONTROL[number])
+            self.assertFalse(inventory["addressGiven"])
+            routes = {route["destination"]: (route["interface"], route["source"], route["connected"]) for route in inventory["routes"]}
+            self.assertEqual(routes["10.78.0.0/24"], (training, TRAINING[number], True))
+            self.assertEqual(routes[f"{CONTROLLER}/32"], (control, "", False))
+
+
+class NoWay(unittest.TestCase):
+    def test_nodes_that_do_not_meet_are_refused_before_anything_starts(self):
+        with Nodes((("ctl", "train"), ("ctl", "train")), (None, None)) as nodes:
+            ip("-n", "n1", "link", "set", "train", "down")
+            wait_until(lambda: all(route["interface"] == "ctl" for route in nodes.inventory(1)["routes"]), nodes.agents[1].pid_fd, what="n1's routes")
+            spec = nodes.cluster.spec('name: apart\nengine: command\nlaunch: {run: "true"}\nresources: {nodes: 2, devices: 1, type: cpu}\n')
+            refused = nodes.cluster.muster("run", "-d", spec, code=2)
+            self.assertIn(f"'n1' has no route to {CONTROL[0]}, the training address of 'n0'", refused.err)
+            self.assertIn("network.interface", refused.err)
 
 
 class WrongAddress(unittest.TestCase):

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -47,6 +49,42 @@ TEST(InterfaceNews, ComesWhenAnInterfaceGoesUp) {
     EXPECT_EQ(network_interfaces()[0].addresses(0), "127.0.0.1");
     news->take();
     EXPECT_FALSE(readable(*news, 0));
+  }).join();
+  if (!allowed) GTEST_SKIP() << "this user may make no network of its own";
+}
+
+// 10.0.0.0/8 by the loopback.
+bool add_route() {
+  const io::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  rtentry route{};
+  const auto set = [](sockaddr& where, in_addr_t address) {
+    sockaddr_in text{};
+    text.sin_family = AF_INET;
+    text.sin_addr.s_addr = htonl(address);
+    std::memcpy(&where, &text, sizeof(text));
+  };
+  set(route.rt_dst, 0x0A00'0000);
+  set(route.rt_genmask, 0xFF00'0000);
+  char device[] = "lo";
+  route.rt_dev = device;
+  route.rt_flags = RTF_UP;
+  return ::ioctl(socket.get(), SIOCADDRT, &route) == 0;
+}
+
+TEST(InterfaceNews, ComesWhenARouteIsAdded) {
+  bool allowed = true;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) != 0) {
+      allowed = false;
+      return;
+    }
+    ASSERT_TRUE(set_up("lo"));
+    auto news = InterfaceNews::open();
+    ASSERT_TRUE(news) << news.error().message;
+    news->take();
+    EXPECT_FALSE(readable(*news, 0));
+    ASSERT_TRUE(add_route());
+    EXPECT_TRUE(readable(*news, 30'000));
   }).join();
   if (!allowed) GTEST_SKIP() << "this user may make no network of its own";
 }

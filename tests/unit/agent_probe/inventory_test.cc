@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -92,6 +93,29 @@ TEST(Interfaces, NamesThatAreNoText) {
   InterfaceList list;
   list.add("e\xff\x01", "10.1.1.5");
   EXPECT_EQ(list.text(), "e?? 10.1.1.5; ");
+}
+
+// Routes go through interfaces that have no address, too.
+TEST(Links, ThatAreUpByTheirIndex) {
+  sockaddr_ll number{};
+  number.sll_family = AF_PACKET;
+  number.sll_ifindex = 7;
+  sockaddr_ll other = number;
+  other.sll_ifindex = 3;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  char pod[] = "pod0", eth[] = "eth0", down[] = "down0";
+  ifaddrs last{}, third{}, second{}, first{};
+  last.ifa_name = down, last.ifa_addr = reinterpret_cast<sockaddr*>(&other);
+  third.ifa_next = &last, third.ifa_name = eth, third.ifa_flags = IFF_UP, third.ifa_addr = reinterpret_cast<sockaddr*>(&address);
+  second.ifa_next = &third, second.ifa_name = eth, second.ifa_flags = IFF_UP, second.ifa_addr = reinterpret_cast<sockaddr*>(&other);
+  first.ifa_next = &second, first.ifa_name = pod, first.ifa_flags = IFF_UP, first.ifa_addr = reinterpret_cast<sockaddr*>(&number);
+  const NetworkLinks links = links_of(&first);
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(links.at(7).name, "pod0");
+  EXPECT_FALSE(links.at(7).addressed);
+  EXPECT_EQ(links.at(3).name, "eth0");
+  EXPECT_TRUE(links.at(3).addressed);
 }
 
 TEST(Address, OfTheInterfaceThatRoutesToTheController) {

@@ -33,6 +33,27 @@ pid_t pid_in(const std::string& path) {
   return pid;
 }
 
+TEST(ToolRunner, IsLookedAtWhileItRuns) {
+  process::ToolRunner tools;
+  const Folder folder;
+  const std::string gate = folder.file("gate");
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  ToolLimits limits = patient();
+  limits.look_apart = milliseconds(1);
+  std::string seen;
+  limits.look = [&](pid_t pid, std::string_view said) {
+    if (!seen.empty() || said.empty()) return;
+    seen = std::to_string(pid) + " " + std::string(said);
+    std::ofstream(gate) << "go\n";
+  };
+  const auto answers = tools.run({{"sh", {"-c", "echo $$; read -r word < '" + gate + "'; echo more"}}}, kEnv, limits);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].why, "");
+  const std::string pid = answers[0].output.substr(0, answers[0].output.find('\n'));
+  EXPECT_EQ(seen, pid + " " + pid + "\n");
+  EXPECT_EQ(answers[0].output, pid + "\nmore\n");
+}
+
 TEST(ToolRunner, AnswersInOrderWithOutputAndStatus) {
   process::ToolRunner tools;
   std::vector<ToolRequest> requests;

@@ -302,6 +302,9 @@ TEST(CardPlacement, WhatAnAgentCannotDoIsSaidOfEveryFeature) {
       {engine::kCodePatches, patched, "does not patch code (code.patches)"},
       {engine::kContainers, image, "does not run containers (runtime.image)"},
   };
+  v1::JobSpec limited = image;
+  limited.mutable_runtime()->mutable_limits()->set_millicpus(500);
+  EXPECT_THAT(engine::features_needed(limited), ElementsAre(engine::kContainers, engine::kContainerLimits));
   for (const auto& [feature, spec, what] : rows) {
     EXPECT_THAT(engine::features_needed(spec), ElementsAre(feature));
     SmallWorld world;

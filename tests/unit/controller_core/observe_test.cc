@@ -57,6 +57,30 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   EXPECT_EQ(world.seen().last_sample_at, world.now.wall);
 }
 
+TEST(Observe, HowFarASetUpHasComeIsTold) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.node("n1", 1);
+  world.submit("j1", SmallWorld::spec("train", 2, 1));
+  world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");  // whose nodes have agents that take it
+  const auto tells = [&](const char* node, const std::string& text, bool setting_up) {
+    PulseHeard heard{.node = NodeName(node), .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    v1::AttemptReading& reading = Observed::reading(heard);
+    reading.set_setting_up(setting_up);
+    reading.set_setup_text(text);
+    world.see(heard);
+    return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
+  };
+  tells("n0", "", true);
+  const auto both = tells("n1", "runtime.image: 3 of 7 layers\n" + std::string(200, 'x'), true);
+  ASSERT_EQ(both.size(), 2U) << "one of them has nothing to tell";
+  EXPECT_EQ(both[0], "attempt 1 is being set up (runtime.image) on 'n0', 'n1', within 30m a node");
+  EXPECT_EQ(both[1], "node 'n1': runtime.image: 3 of 7 layers?" + std::string(99, 'x')) << "what another agent might say is not kept without end";
+  const auto over = tells("n1", "runtime.image: 7 of 7 layers", false);
+  ASSERT_EQ(over.size(), 2U);
+  EXPECT_EQ(over[0], "attempt 1 is being set up (runtime.image) on 'n0', within 30m a node");
+}
+
 TEST(Observe, ReadingsOfOthersDoNot) {
   Observed world;
   PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};

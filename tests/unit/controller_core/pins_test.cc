@@ -2,6 +2,7 @@
 // job for what they or their agents lack.
 #include <gmock/gmock.h>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/table_text.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/placing.h"
@@ -456,7 +457,7 @@ TEST(Table, ItsHashIsPinnedWithThePlacement) {
   const auto table = engine::plan_table(request);
   ASSERT_TRUE(table && *table != nullptr);
   EXPECT_EQ(attempt.table_sha256, (*table)->hash);
-  EXPECT_EQ(attempt.table_sha256, ranktable::content_hash((*table)->bytes));
+  EXPECT_EQ(attempt.table_sha256, sha256_hex((*table)->bytes));
   EXPECT_THAT((*table)->bytes, HasSubstr("\"device_id\": \"6\"")) << "of the host, not of the container";
 }
 
