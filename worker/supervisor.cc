@@ -168,11 +168,15 @@ void Supervisor::companion_exited(const std::string& name, int code, int signal)
 
 // Counts it: the next one that is killed is not the kernel's doing for that.
 bool Supervisor::oom_killed(int signal) {
-  if (!cgroup_) return false;
-  const auto oom_kills = cgroup_->oom_kills();
-  const bool killed = signal == SIGKILL && oom_kills > oom_kills_;
+  const bool killed = signal == SIGKILL && count_oom_kills() > oom_kills_;
   if (killed) ++oom_kills_;
   return killed;
+}
+
+// A container has a group of its own, in which its limit of memory is.
+std::uint64_t Supervisor::count_oom_kills() const {
+  if (cgroup_) return cgroup_->oom_kills();
+  return launch_.has_container() ? process::container_oom_kills() : 0;
 }
 
 void Supervisor::stop(StopRequested::Why why, bool at_once) {

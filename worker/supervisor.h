@@ -75,6 +75,7 @@ class Supervisor {
   void rank_exited(std::uint32_t rank, int code, int signal);
   void companion_exited(const std::string& name, int code, int signal);
   bool oom_killed(int signal);
+  [[nodiscard]] std::uint64_t count_oom_kills() const;
   [[nodiscard]] bool runs_script() const;
   bool goes_on_without_script(int code, int signal);
   void name_descendants();

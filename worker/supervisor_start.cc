@@ -58,6 +58,7 @@ bool Supervisor::lease_allows() {
 }
 
 void Supervisor::join_cgroup() {
+  oom_kills_ = count_oom_kills();
   if (launch_.cgroup().empty()) return;
   auto cgroup = process::Cgroup::make(launch_.cgroup());
   if (!cgroup) {
@@ -65,7 +66,7 @@ void Supervisor::join_cgroup() {
     return;
   }
   cgroup_.emplace(std::move(*cgroup));
-  oom_kills_ = cgroup_->oom_kills();
+  oom_kills_ = count_oom_kills();
 }
 
 // One pipe a start: its end is the moment in which nobody stands between fork and exec any more. Nothing: the start is refused.

@@ -28,6 +28,9 @@ constexpr auto kVendorMounts = std::to_array<VendorMount>({
     {.source = "/etc/localtime", .target = {}},
 });
 constexpr auto kAscendDevices = std::to_array<std::string_view>({"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"});
+// One of these a mount; no path has a comma in it.
+constexpr std::string_view kMount = "--mount", kSource = "type=bind,source=", kTarget = ",target=", kReadOnly = ",readonly";
+constexpr std::string_view kUntellable = ",\"\n";  // in a word of comma-separated values
 constexpr std::string_view kNvidia = "/dev/nvidiactl";
 
 bool is_below(std::string_view path, std::string_view dir) { return path == dir || (path.starts_with(dir) && path.substr(dir.size()).starts_with('/')); }
@@ -42,10 +45,11 @@ std::string covered_by(const std::string& source, const std::string& target, con
 class Mounts {
  public:
   void add(const std::string& source, const std::string& target, bool read_only) {
-    if (bad_.empty() && source.find_first_of(":,\n") != std::string::npos) bad_ = source;
-    if (bad_.empty() && target.find_first_of(":,\n") != std::string::npos) bad_ = target;
+    if (bad_.empty() && source.find_first_of(kUntellable) != std::string::npos) bad_ = source;
+    if (bad_.empty() && target.find_first_of(kUntellable) != std::string::npos) bad_ = target;
     if (!targets_.insert(target).second) return;
-    words_.insert(words_.end(), {"--volume", fmt::format("{}:{}:{}", source, target, read_only ? "ro" : "rw")});
+    // Not --volume: docker makes a directory of what is not there.
+    words_.insert(words_.end(), {std::string(kMount), fmt::format("{}{}{}{}{}", kSource, source, kTarget, target, read_only ? kReadOnly : "")});
   }
   [[nodiscard]] const std::string& bad() const { return bad_; }
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
@@ -125,9 +129,10 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("mounting '{}' at '{}': muster's own '{}' is there; mount it elsewhere", mount.source(), target, covered));
     if (const std::string hidden = hidden_by(mount, order); !hidden.empty())
-      return fail(ErrorCode::InvalidArgument, fmt::format("mounting '{}' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for what "
-                                                          "the job writes; mount it elsewhere",
-                                                          mount.source(), target, hidden));
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("mounting '{}' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for what "
+                              "the job writes; mount it elsewhere",
+                              mount.source(), target, hidden));
     mounts.add(mount.source(), target, mount.read_only());
   }
   add_made(mounts, order);
@@ -137,7 +142,7 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
   }
   if (!mounts.bad().empty())
     return fail(ErrorCode::InvalidArgument,
-                fmt::format("mounting '{}': it has a ':', a ',' or a line feed in it, which podman and docker cannot be told", mounts.bad()));
+                fmt::format("mounting '{}': it has a ',', a '\"' or a line feed in it, which podman and docker cannot be told", mounts.bad()));
 
   std::vector<std::string> words = {tool.program};
   words.insert(words.end(), tool.args.begin(), tool.args.end());
@@ -172,6 +177,9 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
                              fmt::format("{}={}", rundir::kCookieVariable, run.cookie)});
   for (const ContainerLimit& limit : node.limits)
     words.insert(words.end(), {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft), limit_text(limit.hard))});
+  if (const std::uint64_t memory = order.container().memory(); memory != 0) words.insert(words.end(), {"--memory", fmt::format("{}b", memory)});
+  if (const std::uint32_t cpus = order.container().millicpus(); cpus != 0)
+    words.insert(words.end(), {"--cpus", fmt::format("{}.{:03}", cpus / 1000, cpus % 1000)});
   add_devices(words, order, tool, node);
   words.insert(words.end(), mounts.words().begin(), mounts.words().end());
   words.insert(words.end(), {"--entrypoint", run.worker, run.image, run.directory});
@@ -182,6 +190,25 @@ std::string container_name(const std::string& cluster, const std::string& node, 
   std::string name = fmt::format("muster-{}-{}-{}-{}", cluster.substr(0, 8), node, job, attempt);
   std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; }, '-');
   return name;
+}
+
+std::string mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path) {
+  std::string_view best;
+  std::string found;
+  for (int i = 0; i + 1 < container.argv_size(); ++i) {
+    std::string_view mount = container.argv(i + 1);
+    if (container.argv(i) != kMount || !mount.starts_with(kSource)) continue;
+    mount.remove_prefix(kSource.size());
+    const std::size_t comma = mount.find(kTarget);
+    if (comma == std::string_view::npos) continue;
+    const std::string_view source = mount.substr(0, comma);
+    std::string_view target = mount.substr(comma + kTarget.size());
+    if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
+    if (!is_below(path, target) || target.size() < best.size()) continue;  // the innermost is what is seen
+    best = target;
+    found = std::string(source) + std::string(path.substr(target.size()));
+  }
+  return found;
 }
 
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/host/container_tool.h"
+#include "muster/rundir/v1/rundir.pb.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
@@ -50,6 +51,9 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
 
 // muster-<cluster, 8 of it>-<node>-<job>-<attempt>, as a container may be called.
 std::string container_name(const std::string& cluster, const std::string& node, const std::string& job, std::uint32_t attempt);
+
+// The node's path of what is at `path` in the container, by the mounts of its command; empty: it is the container's own.
+std::string mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path);
 
 // Whether the order's ranks find at `path` what is there on the node: it is in code.at, which the node has, and no other mount is over it.
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +15,7 @@
 
 #include "agent/host/nearest_file.h"
 #include "agent/host/start_prepare.h"
+#include "common/base/time.h"
 
 namespace muster::agent {
 namespace {
@@ -82,10 +84,16 @@ Result<std::string> only_image(const ContainerTool& tool, const std::string& pat
   return *ids.begin();
 }
 
-Result<void> load(const ContainerTool& tool, const std::string& path, const std::string& name, milliseconds most) {
+// `told`: where what is seen of it goes.
+std::function<void(pid_t, std::string_view)> watched(ImageProgress& progress, ImageNews& told) {
+  return [&progress, &told](pid_t pid, std::string_view said) { told.tell(progress.look(pid, said)); };
+}
+
+Result<void> load(const ContainerTool& tool, const std::string& path, const std::string& name, std::uint64_t size, milliseconds most, ImageNews& told) {
   now_preparing(fmt::format("loading image '{}'", path));
   const std::string doing = fmt::format("loading image '{}'", path);
-  const auto loaded = ask_container_tool(tool, {"load", "--input", path}, most, true);
+  ImageProgress progress(tool.docker, path, size);
+  const auto loaded = ask_container_tool(tool, {"load", "--input", path}, most, true, watched(progress, told));
   if (const auto names = loaded_images(loaded.output); loaded.good() && !names.empty()) {
     const auto id = only_image(tool, path, names);
     if (!id) return fail(Error(id.error()));
@@ -97,16 +105,18 @@ Result<void> load(const ContainerTool& tool, const std::string& path, const std:
     const ErrorCode code = code_of(loaded.output, ErrorCode::Io);
     return failed(doing, loaded, code == ErrorCode::NotFound ? ErrorCode::Io : code);
   }
-  const auto imported = ask_container_tool(tool, {"import", path, name}, most, true);
+  ImageProgress again(tool.docker, path, size);
+  const auto imported = ask_container_tool(tool, {"import", path, name}, most, true, watched(again, told));
   if (imported.good()) return {};
   if (!imported.ended) return failed(doing, imported, ErrorCode::Io);
   const std::string why = fmt::format("as an archive of an image: {}; as one of a root file system: {}", how(loaded), how(imported));
   return fail(code_of(why, ErrorCode::InvalidArgument), fmt::format("{}: {}", doing, why));
 }
 
-Result<void> pull(const ContainerTool& tool, const std::string& name, milliseconds most) {
+Result<void> pull(const ContainerTool& tool, const std::string& name, milliseconds most, ImageNews& told) {
   now_preparing(fmt::format("pulling image '{}'", name));
-  const auto pulled = ask_container_tool(tool, {"pull", name}, most, true);
+  ImageProgress progress(tool.docker, "", 0);
+  const auto pulled = ask_container_tool(tool, {"pull", name}, most, true, watched(progress, told));
   if (!pulled.good()) return failed(fmt::format("pulling image '{}'", name), pulled, code_of(how(pulled), ErrorCode::Io));
   return {};
 }
@@ -138,12 +148,14 @@ Result<ContainerImage> parse_image(const std::string& inspected) {
   return image;
 }
 
-Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image, milliseconds most) {
+Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string& image, milliseconds most, const ImageBringing& bringing) {
   if (image.empty() || image.starts_with('-')) return fail(ErrorCode::InvalidArgument, fmt::format("looking for image '{}': that is no name of one", image));
   now_preparing(fmt::format("looking for image '{}'", image));
+  const BootTime until = system_clock().now().boot + most;
   const bool file = image.starts_with(kFileScheme);
   const std::string path = file ? image.substr(kFileScheme.size()) : "";
   std::string name = image;
+  std::uint64_t size = 0;
   if (file) {
     struct stat info{};
     if (const int number = ::stat(path.c_str(), &info) == 0 ? 0 : errno; number != 0) {
@@ -153,10 +165,25 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
       return error;
     }
     if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, fmt::format("loading image '{}': it is not a file", path));
+    size = static_cast<std::uint64_t>(info.st_size);
     name = "localhost/muster-image:" + short_hash(fmt::format("{} {} {} {}.{:09}", path, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec));
   }
   if (auto there = inspect(tool, name)) return there;
-  if (auto brought = file ? load(tool, path, name, most) : pull(tool, name, most); !brought) return fail(std::move(brought).error());
+  now_preparing(fmt::format("waiting for another start that brings image '{}'", image));
+  const auto turn = bringing.turns->take(name, until, bringing.news);
+  if (!turn) {
+    const std::string patience = fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(most).count());
+    return fail(ErrorCode::TimedOut,
+                fmt::format("waiting for image '{}', which another start on this node brings: it has not come within {}; give it longer by "
+                            "runtime.setup.timeout",
+                            image, patience));
+  }
+  if (turn->waited()) {
+    if (auto there = inspect(tool, name)) return there;
+  }
+  const auto left = std::max(std::chrono::duration_cast<milliseconds>(until - system_clock().now().boot), milliseconds(1));
+  ImageNews& news = *bringing.news;
+  if (auto brought = file ? load(tool, path, name, size, left, news) : pull(tool, name, left, news); !brought) return fail(std::move(brought).error());
   auto there = inspect(tool, name);
   if (!there) return fail(ErrorCode::Io, fmt::format("looking for image '{}', which was just brought: {}", image, there.error().message));
   return there;

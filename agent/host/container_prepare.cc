@@ -127,12 +127,13 @@ Result<void> check_sources(const v1::NodeLaunch& order) {
 
 }  // namespace
 
-Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context) {
+Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context,
+                                            const ImageBringing& bringing) {
   auto tool = find_container_tool(options, context.path);
   if (!tool) return fail(std::move(tool).error());
   now_preparing(fmt::format("looking for what job '{}' mounts", order.job_name()));
   if (auto there = check_sources(order); !there) return fail(std::move(there).error());
-  auto image = ready_image(*tool, order.container().image(), image_time(order));
+  auto image = ready_image(*tool, order.container().image(), image_time(order), bringing);
   if (!image) return fail(std::move(image).error());
 
   const ContainerRun run{

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/host/container_image.h"
 #include "agent/host/container_tool.h"
 #include "agent/host/launch_record.h"
 #include "common/base/error.h"
@@ -19,6 +20,7 @@ struct PreparedContainer {
 };
 
 // The directories that the order makes are there. Errors as of failure_of(): those of ready_image(), Unsatisfiable (no tool), NotFound (what is to be mounted).
-Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context);
+Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order, const ContainerOptions& options, const LaunchContext& context,
+                                            const ImageBringing& bringing);
 
 }  // namespace muster::agent

@@ -53,14 +53,15 @@ std::vector<std::string> container_tool_environment() {
   return environment;
 }
 
-ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words, std::chrono::milliseconds most, bool all) {
+ContainerAnswer ask_container_tool(const ContainerTool& tool, const std::vector<std::string>& words, std::chrono::milliseconds most, bool all,
+                                   std::function<void(pid_t, std::string_view)> look) {
   process::ToolRequest request{.program = tool.program};
   if (all) request = {.program = "/bin/sh", .args = {"-c", "exec \"$0\" \"$@\" 2>&1", tool.program}};
   request.args.insert(request.args.end(), tool.args.begin(), tool.args.end());
   request.args.insert(request.args.end(), words.begin(), words.end());
   process::ToolRunner runner;
   const auto begun = std::chrono::steady_clock::now();
-  auto answers = runner.run({request}, container_tool_environment(), {.each = most, .total = most, .parallel = 1, .bytes = 4U << 20U});
+  auto answers = runner.run({request}, container_tool_environment(), {.each = most, .total = most, .parallel = 1, .bytes = 4U << 20U, .look = std::move(look)});
   process::ToolAnswer& answer = answers.front();
   const bool ended = answer.status.has_value();
   const bool late = !ended && !answer.absent && std::chrono::steady_clock::now() - begun >= most;

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kCopyPiece = 256 << 10;
 constexpr std::size_t kCopyAnchor = 256;  // bytes before the end of the copy that must be the file's
 constexpr std::int64_t kClockSlackS = 5;
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
 
 // Of "flags:" in /proc/PID/fdinfo/1, octal.
 bool appends(const process::ProcessId& process) {
@@ -74,18 +75,47 @@ Result<void> ScriptLogCopy::open_copy() {
   return {};
 }
 
+// Step by step, for a link in it would lead from there to a file of the node's: the path was without one. Nothing, and errno: it cannot be opened.
+io::UniqueFd ScriptLogCopy::open_inside() {
+  io::UniqueFd at(::open(fmt::format("/proc/{}/root", log_.root.pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  int error = at ? ESRCH : errno;
+  // One that is on its way out has no root any more; and this may be the root of another process, which has its number by now.
+  if (!at || !process::alive(log_.root)) {
+    if (held_) return io::UniqueFd(::fcntl(held_.get(), F_DUPFD_CLOEXEC, 0));
+    errno = error;
+    return {};
+  }
+  error = 0;
+  for (std::string_view rest = std::string_view(log_.path).substr(1); at && !rest.empty();) {
+    const std::size_t slash = rest.find('/');
+    const std::string name(rest.substr(0, slash));
+    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+    if (name == "..") {
+      error = ENOENT;
+      at.reset();
+    } else {
+      at.reset(::openat(at.get(), name.c_str(), rest.empty() ? kReadFlags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      error = at ? 0 : errno;
+    }
+  }
+  errno = error;
+  return at;
+}
+
 // Nothing: there is none that could be read. A pipe's end would be held open by us, and a directory of the run's has secrets.
-io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) const {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
+io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
   io::UniqueFd file;
   int error = 0;
   {
     const std::shared_ptr<void> rights = log_.rights ? log_.rights() : nullptr;
-    file.reset(open_ ? open_(log_.path.c_str(), kFlags) : ::open(log_.path.c_str(), kFlags));
+    if (log_.root.pid != 0)
+      file = open_inside();
+    else
+      file.reset(open_ ? open_(log_.path.c_str(), kReadFlags) : ::open(log_.path.c_str(), kReadFlags));
     if (!file || ::fstat(file.get(), &info) != 0) error = errno;
   }
   if (error != 0) {
-    if (error != ENOENT && error != ELOOP && error != ENOTDIR && error != ENXIO)
+    if (error != ENOENT && error != ELOOP && error != ENOTDIR && error != ENXIO && error != ESRCH)
       round.trouble = std::move(fail_errno(fmt::format("reading '{}', the log of rank {}", log_.path, log_.rank), error).error());
     return {};
   }
@@ -96,6 +126,7 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) const {
   const std::string own = std::filesystem::canonical(run_.root(), unknown).string() + "/";
   if (unknown || length <= 0 || std::string_view(name.data(), static_cast<std::size_t>(length)).starts_with(own)) return {};
   round.device = info.st_dev;
+  if (log_.root.pid != 0) held_.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   return file;
 }
 
@@ -183,6 +214,7 @@ ScriptLogCopy::Round ScriptLogCopy::copy(bool last) {
   whole.mutable_parsed()->set_position(copied_);
   if (auto kept = source_->append(whole); !kept) return troubled(std::move(kept.error()));
   copy_.reset();
+  held_.reset();
   buffer_ = {};
   return round;
 }

@@ -3,6 +3,8 @@
 // replaced makes the copy begin anew, which is then told as that of a rank's own log.
 //
 // Nothing is remembered but the file and the place in it where the copy begins: the length of the copy says how far it has come, whenever an agent was killed.
+// A file of a container's own is reached through the root of its worker. It goes with that: it is held open from the first look on, and what was written after
+// the last one is read then.
 // The path is the job's word: opened with the rights of the run's user, the last step never through a symbolic link, and read only where it is a regular file
 // outside the run directory. Every call may hang with the file's file system: one thread at a time, and never the watch's.
 #pragma once
@@ -30,6 +32,7 @@ struct ScriptLog {
   std::uint32_t rank = 0;      // of the training
   process::ProcessId process;  // that was seen writing it
   std::string path;
+  process::ProcessId root{};                        // below whose root the path is; pid 0: the node's
   std::function<std::shared_ptr<void>()> rights{};  // what it returns holds them, on the calling thread alone; none: the agent's own
 };
 
@@ -54,7 +57,8 @@ class ScriptLogCopy {
 
  private:
   Result<void> open_copy();
-  io::UniqueFd open_file(struct stat& info, Round& round) const;
+  io::UniqueFd open_file(struct stat& info, Round& round);
+  io::UniqueFd open_inside();
   [[nodiscard]] std::uint64_t first_byte(int fd, const struct stat& info) const;
   Result<bool> continues(int fd, const struct stat& info) const;
   Result<void> begin(std::uint64_t base, std::uint64_t inode);
@@ -64,6 +68,7 @@ class ScriptLogCopy {
   const rundir::RunLayout run_;
   const Open open_;
   std::optional<CursorFile> source_;  // its segment: where in which file the copy begins; its parsed: the copy is whole
+  io::UniqueFd held_;                 // the file at the last look, of one below another root
   io::UniqueFd copy_;
   std::uint64_t copied_ = 0;
   std::vector<char> buffer_;

@@ -135,6 +135,14 @@ std::uint64_t Cgroup::oom_kills() const {
   return text ? value_of(*text, "oom_kill") : 0;
 }
 
+std::uint64_t container_oom_kills() {
+  if (const auto own = own_cgroup()) {
+    if (const auto text = io::read_file(*own / "memory.events", 65536)) return value_of(*text, "oom_kill");
+  }
+  const auto text = io::read_file("/sys/fs/cgroup/memory/memory.oom_control", 65536);
+  return text ? value_of(*text, "oom_kill") : 0;
+}
+
 Result<void> Cgroup::remove() const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {

@@ -18,6 +18,10 @@ std::optional<std::filesystem::path> cgroup2_root();
 // The directory of this process in it.
 Result<std::filesystem::path> own_cgroup();
 
+// Of the container that this process is in, as its own files show it: memory.events of cgroup v2, memory.oom_control where memory is a controller of v1 (Linux,
+// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst). 0 where there is neither. Outside of a container it may be anybody's count.
+std::uint64_t container_oom_kills();
+
 class Cgroup {
  public:
   // Makes it (parents must be there) or takes it over when it exists.

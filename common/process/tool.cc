@@ -104,6 +104,7 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
   std::size_t next = 0;
   bool cancelled = false;
   const auto end = Clock::now() + limits.total;
+  auto look_at = limits.look ? Clock::now() + limits.look_apart : Clock::time_point::max();
 
   const auto finish = [&](Running& tool) {
     ToolAnswer& answer = answers[tool.index];
@@ -147,7 +148,7 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
     }
     if (running.empty()) continue;
     wait.push_back({limits.cancel_fd, POLLIN, 0});
-    if (::poll(wait.data(), wait.size(), milliseconds_until(first)) < 0) continue;  // EINTR
+    if (::poll(wait.data(), wait.size(), milliseconds_until(std::min(first, look_at))) < 0) continue;  // EINTR
     cancelled = cancelled || wait.back().revents != 0;
     std::vector<Running> still;
     for (std::size_t at = 0; at < running.size(); ++at) {
@@ -169,6 +170,9 @@ std::vector<ToolAnswer> ToolRunner::run(const std::vector<ToolRequest>& requests
       finish(tool);
     }
     running = std::move(still);
+    if (Clock::now() < look_at) continue;
+    look_at = Clock::now() + limits.look_apart;
+    for (const Running& tool : running) limits.look(tool.pid, answers[tool.index].output);
   }
   return answers;
 }

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct ToolLimits {
   std::size_t parallel = 4;
   std::size_t bytes = 256 << 10;  // of one's standard output
   int cancel_fd = -1;             // readable: nobody waits for answers any more, all are ended at once
+  // While one runs, every `look_apart`: its process and what it has printed so far. On the calling thread, and must not block.
+  std::function<void(pid_t, std::string_view)> look{};
+  std::chrono::milliseconds look_apart{1000};
 };
 
 struct ToolAnswer {

@@ -7,8 +7,10 @@ Run:  /usr/bin/python3 tests/integration/container_test.py [-v] [CASE]
 
 import contextlib
 import glob
+import io
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -17,9 +19,10 @@ import tarfile
 import unittest
 
 import private
+from image_registry import Registry
 from private import Private
 
-APPLETS = ["sh", "echo", "cat", "env", "grep", "seq", "test", "true", "false", "sleep", "printf", "read", "kill", "id", "hostname", "ls", "mkdir", "touch"]
+APPLETS = ["sh", "echo", "cat", "env", "grep", "seq", "test", "true", "false", "sleep", "printf", "read", "kill", "id", "hostname", "ls", "mkdir", "touch", "tail"]
 PARENT = "libpod_parent"  # the control group that podman makes below every controller
 
 RANK = """echo "rank $MUSTER_RANK of $MUSTER_WORLD_SIZE in $(cat /etc/image) with $TOOLKIT on $MUSTER_NODE"
@@ -38,6 +41,24 @@ runtime:
 launch: {{run: [sh, rank.sh]}}
 resources: {{nodes: 2, devices: 1, type: cpu}}
 recovery: {{max_restarts: {restarts}, stop_grace: 2s}}
+"""
+
+
+# The first rank's output goes to what is mounted, the other's to a file of the container's own.
+BACKGROUND = """for rank in 0 1; do
+  log=/data/$MUSTER_NODE.log; if test $rank = 1; then log=/tmp/rank.log; fi
+  RANK_ID=$rank sh one.sh > $log 2>&1 &
+done
+"""
+ONE = """echo "begun by $RANK_ID on $MUSTER_NODE"
+read -r word < "$GATE-$MUSTER_RANK-$RANK_ID"
+i=0; while test $i -lt 500; do i=$((i+1)); echo "line $i of $RANK_ID"; done
+"""
+
+HUNGRY = """for file in memory/memory.limit_in_bytes memory.max cpu/cpu.cfs_quota_us cpu.max; do
+  test -e /sys/fs/cgroup/$file && echo "$file: $(cat /sys/fs/cgroup/$file)"
+done
+exec tail /dev/zero
 """
 
 
@@ -305,6 +326,113 @@ class Containers(unittest.TestCase):
         gate.open(2)
         self.succeeds(job)
         self.logs_are_whole(job)
+
+    def test_how_far_it_is_on_its_way_is_told(self):
+        """podman's own copy of the archive is stood in for; nothing else of it could be held up at a place that is known."""
+        gate = self.cluster.gate("load-gate")
+        self.addCleanup(gate.close)
+        copy = self.cluster.path("storage1")
+        os.mkdir(copy)
+        with open(os.path.join(copy, "1"), "wb") as file:
+            file.write(bytes(1 << 20))
+        hold = f"exec 9< {copy}/1; read go < {gate.path}; exec 9<&-"
+        script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then {hold}; fi; done\nexec podman \"$@\"\n"
+        tool = self.cluster.write("podman-slow", script, 0o755)
+        self.agents([*self.podman.agent_args(), "--container-tool", tool])
+        job = self.cluster.submit(self.spec("far"))
+        size = os.path.getsize(self.archive) / (1 << 20)
+        for node in ("n0", "n1"):
+            says = f"node '{node}': runtime.image: 1.0 of {size:.1f} MiB"
+            private.wait_until(lambda says=says: says in self.cluster.muster("why", job, code=0).out, what=f"why to say: {says}")
+        self.assertIn("runtime.image: 1.0 of ", self.cluster.muster("show", job, code=0).out)
+        watch = self.cluster.start("watch", job, "--timeout", f"{private.PATIENCE:.0f}s")
+        told = any(line.startswith("launching: node 'n0': runtime.image: 1.0 of ") for line in iter(watch.stdout.readline, ""))
+        self.assertTrue(told, "a pipe is told how far it has come")
+        gate.open(2)
+        watch.communicate(timeout=private.PATIENCE)
+        self.succeeds(job)
+        self.assertNotIn("runtime.image", self.cluster.muster("why", job, code=0).out)
+
+    def test_a_pull_tells_its_layers(self):
+        more = io.BytesIO()
+        with tarfile.open(fileobj=more, mode="w") as tar:
+            info = tarfile.TarInfo("weights")
+            info.size = 4 << 20
+            tar.addfile(info, io.BytesIO(bytes(info.size)))
+        with open(self.tar, "rb") as file:
+            registry = Registry([file.read(), more.getvalue()], private.PATIENCE, env=["TOOLKIT=cann"])
+        self.addCleanup(registry.close)
+        script = "#!/bin/sh\nfor word; do shift; set -- \"$@\" \"$word\"; if test \"$word\" = pull; then set -- \"$@\" --tls-verify=false; fi; done\nexec podman \"$@\"\n"
+        tool = self.cluster.write("podman-plain", script, 0o755)
+        self.agents([*self.podman.agent_args(), "--container-tool", tool])
+        job = self.cluster.submit(self.spec("pulled", image=registry.name("team/train:1")))
+        for node in ("n0", "n1"):
+            says = rf"node '{node}': runtime\.image: 2 layers begun, \d\.\d MiB fetched\n"
+            private.wait_until(lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out), what=f"why to say: {says}")
+        registry.go.set()
+        self.succeeds(job)
+        self.logs_are_whole(job)
+
+    def test_jobs_that_begin_at_once_bring_their_image_once(self):
+        gate = self.cluster.gate("load-gate")
+        self.addCleanup(gate.close)
+        loads = self.cluster.path("loads")
+        script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then echo load >> {loads}; read go < {gate.path}; fi; done\nexec podman \"$@\"\n"
+        tool = self.cluster.write("podman-slow", script, 0o755)
+        self.cluster.agent("n0", devices=2, args=[*self.podman.agent_args(), "--container-tool", tool])
+        jobs = [self.cluster.submit(self.spec(name).replace("nodes: 2", "nodes: 1")) for name in ("one", "two")]
+        for job in jobs:
+            private.wait_until(lambda job=job: "being set up (runtime.image) on 'n0'" in self.cluster.muster("why", job, code=0).out, what=f"{job} to be set up")
+        says = "node 'n0': runtime.image: brought by another start"
+        private.wait_until(lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs), what=f"one of them to say: {says}")
+        gate.open(1)
+        for job in jobs:
+            self.succeeds(job)
+        with open(loads, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "load\n")
+
+    def test_a_container_has_no_more_memory_than_it_is_given(self):
+        tried = self.podman.run("import", self.tar, "localhost/tried:1", check=False)
+        tried = self.podman.run("run", "--rm", "--network", "host", "--pid", "host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--memory", "64m",
+                                "--cpus", "0.5", "localhost/tried:1", "true", check=False)  # fmt: skip
+        if tried.returncode != 0:
+            self.skipTest(f"podman cannot limit a container here: {tried.stderr.strip()}")
+        self.agents()
+        self.cluster.write("rank.sh", HUNGRY)
+        spec = self.spec("hungry").replace("nodes: 2", "nodes: 1").replace("  env:", "  limits: {memory: 64MiB, cpus: 0.5}\n  env:")
+        run = self.cluster.muster("run", self.cluster.spec(spec), "--timeout", "60s", code=1)
+        logs = self.cluster.muster("logs", "@last", "--raw", "--follow", "--rank", "0", code=0).out
+        self.assertRegex(logs, r"memory[a-z_./]*: 67108864\n")
+        self.assertRegex(logs, r"cpu[a-z_./]*: 50000( 100000)?\n")
+        ends = [event["text"] for event in self.events("@last") if event["type"] == "rank-exited"]
+        self.assertIn("ran out of memory and was killed", ends[0], f"{run}")
+
+    def test_what_ranks_in_the_background_write_into_files(self):
+        self.agents()
+        self.cluster.write("script.sh", BACKGROUND)
+        self.cluster.write("one.sh", ONE)
+        gate = self.cluster.path("gate")
+        gates = [f"{gate}-{node}-{rank}" for node in (0, 1) for rank in (0, 1)]
+        for path in gates:
+            os.mkfifo(path)
+        spec = self.spec("background").replace(":/data:ro", ":/data").replace("run: [sh, rank.sh]", "per: node, run: [sh, script.sh]").replace('GATE: ""', f'GATE: "{gate}"')
+        job = self.cluster.submit(spec)
+
+        def log(node, rank, *more):
+            return self.cluster.muster("logs", job, "--raw", "--companion", f"rank-{rank}", "--node", f"n{node}", *more).out
+
+        for node in (0, 1):
+            for rank in (0, 1):
+                private.wait_until(lambda node=node, rank=rank: log(node, rank) == f"begun by {rank} on n{node}\n", what=f"the first line of rank {rank} on n{node}")
+        for path in gates:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("go\n")
+        self.succeeds(job)
+        for node in (0, 1):
+            for rank in (0, 1):
+                want = f"begun by {rank} on n{node}\n" + "".join(f"line {i} of {rank}\n" for i in range(1, 501))
+                self.assertEqual(log(node, rank, "--follow"), want)
+        self.assertFalse(os.path.exists("/tmp/rank.log"))
 
     def test_what_cannot_run_says_why(self):
         self.agents()

@@ -12,6 +12,7 @@
 namespace muster::agent {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -74,13 +75,38 @@ TEST(ContainerCommand, PodmanOnANodeWithoutCards) {
       "--workdir /\n"
       "--env MUSTER_COOKIE=c0ffee/job.1@n1\n"
       "--ulimit nofile=1024:4096\n"
-      "--volume /var/lib/muster/agent/runs/job.1:/var/lib/muster/agent/runs/job.1:rw\n"
-      "--volume /opt/muster/bin/muster-worker:/opt/muster/bin/muster-worker:ro\n"
-      "--volume /data/wiki:/data:ro\n"
-      "--volume /home/ada/exp:/home/ada/exp:rw\n"
-      "--volume /out/job:/out/job:rw\n"
-      "--volume /etc/localtime:/etc/localtime:ro\n"
+      "--mount type=bind,source=/var/lib/muster/agent/runs/job.1,target=/var/lib/muster/agent/runs/job.1\n"
+      "--mount type=bind,source=/opt/muster/bin/muster-worker,target=/opt/muster/bin/muster-worker,readonly\n"
+      "--mount type=bind,source=/data/wiki,target=/data,readonly\n"
+      "--mount type=bind,source=/home/ada/exp,target=/home/ada/exp\n"
+      "--mount type=bind,source=/out/job,target=/out/job\n"
+      "--mount type=bind,source=/etc/localtime,target=/etc/localtime,readonly\n"
       "--entrypoint /opt/muster/bin/muster-worker sha256:0123 /var/lib/muster/agent/runs/job.1");
+}
+
+TEST(ContainerCommand, LimitsOfMemoryAndProcessors) {
+  v1::NodeLaunch order = boxed();
+  EXPECT_THAT(command_of(order, kDocker, {}), Not(AnyOf(HasSubstr("--memory"), HasSubstr("--cpus"))));
+  order.mutable_container()->set_memory(200ULL << 30U);
+  order.mutable_container()->set_millicpus(48'050);
+  for (const ContainerTool& tool : {kPodman, kDocker}) EXPECT_THAT(command_of(order, tool, {}), HasSubstr("\n--memory 214748364800b\n--cpus 48.050\n"));
+}
+
+// By the command that a run was started with, the innermost mount.
+TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
+  v1::NodeLaunch order = boxed();
+  mount(order, "/fast/a", "/data", true);
+  mount(order, "/fast/b", "/data/b");
+  const auto words = container_command(order, kPodman, {}, kContainer);
+  ASSERT_TRUE(words);
+  rundir::v1::ContainerLaunch container;
+  for (const std::string& word : *words) container.add_argv(word);
+  EXPECT_EQ(mounted_from(container, "/data/x/log"), "/fast/a/x/log");
+  EXPECT_EQ(mounted_from(container, "/data/b/log"), "/fast/b/log");
+  EXPECT_EQ(mounted_from(container, "/data/bc"), "/fast/a/bc");
+  EXPECT_EQ(mounted_from(container, "/out/job/log_0"), "/out/job/log_0");
+  EXPECT_EQ(mounted_from(container, "/database/log"), "");
+  EXPECT_EQ(mounted_from(container, "/tmp/log"), "");
 }
 
 // As the vendor's guides have it; all cards, for with fewer the driver would count anew.
@@ -101,19 +127,19 @@ TEST(ContainerCommand, DockerOnAscend) {
                               "--device /dev/davinci_manager\n"
                               "--device /dev/devmm_svm\n"
                               "--device /dev/hisi_hdc\n"));
-  EXPECT_THAT(text, HasSubstr("--volume /usr/local/Ascend/driver:/usr/local/Ascend/driver:ro\n"
-                              "--volume /usr/local/bin/npu-smi:/usr/local/bin/npu-smi:ro\n"
-                              "--volume /usr/local/dcmi:/usr/local/dcmi:ro\n"
-                              "--volume /etc/ascend_install.info:/etc/ascend_install.info:ro\n"
-                              "--volume /etc/hccn.conf:/etc/hccn.conf:ro\n"
+  EXPECT_THAT(text, HasSubstr("--mount type=bind,source=/usr/local/Ascend/driver,target=/usr/local/Ascend/driver,readonly\n"
+                              "--mount type=bind,source=/usr/local/bin/npu-smi,target=/usr/local/bin/npu-smi,readonly\n"
+                              "--mount type=bind,source=/usr/local/dcmi,target=/usr/local/dcmi,readonly\n"
+                              "--mount type=bind,source=/etc/ascend_install.info,target=/etc/ascend_install.info,readonly\n"
+                              "--mount type=bind,source=/etc/hccn.conf,target=/etc/hccn.conf,readonly\n"
                               "--entrypoint"));
-  EXPECT_THAT(text, HasSubstr("--volume /srv/logs:/usr/slog:rw\n")) << "the job's own goes before the vendor's";
+  EXPECT_THAT(text, HasSubstr("--mount type=bind,source=/srv/logs,target=/usr/slog\n")) << "the job's own goes before the vendor's";
   EXPECT_THAT(text, Not(HasSubstr("/var/log/npu")));
   EXPECT_THAT(text, Not(HasSubstr("--gpus")));
 }
 
 TEST(ContainerCommand, VendorsLogsAreAtSlog) {
-  EXPECT_THAT(command_of(boxed(), kPodman, {.there = {"/var/log/npu"}}), HasSubstr("--volume /var/log/npu:/usr/slog:rw\n"));
+  EXPECT_THAT(command_of(boxed(), kPodman, {.there = {"/var/log/npu"}}), HasSubstr("--mount type=bind,source=/var/log/npu,target=/usr/slog\n"));
 }
 
 TEST(ContainerCommand, GpusForWhoUsesThem) {
@@ -131,7 +157,8 @@ TEST(ContainerCommand, WhatTheJobGoesOnFromIsThere) {
   order.mutable_resume()->set_source("/ckpt/attempt-1");
   order.mutable_resume()->set_dir("/out/job/resume/attempt-2");
   const std::string text = command_of(order, kPodman, {});
-  EXPECT_THAT(text, HasSubstr("--volume /ckpt/attempt-1:/ckpt/attempt-1:rw\n--volume /out/job:/out/job:rw\n--entrypoint"));
+  EXPECT_THAT(text,
+              HasSubstr("--mount type=bind,source=/ckpt/attempt-1,target=/ckpt/attempt-1\n--mount type=bind,source=/out/job,target=/out/job\n--entrypoint"));
 }
 
 TEST(ContainerCommand, CodeThatTheNodeDoesNotHaveIsTheImages) {
@@ -153,9 +180,11 @@ TEST(ContainerCommand, NothingCoversTheRunsOwnFiles) {
                                     {"/opt/muster/bin/muster-worker", "/opt/muster/bin/muster-worker"}}) {
     EXPECT_EQ(says("/data", target), fmt::format("refused: mounting '/data' at '{}': muster's own '{}' is there; mount it elsewhere", target, own));
   }
-  EXPECT_THAT(says("/var/lib", "/var/lib"), HasSubstr("--volume /var/lib:/var/lib:rw\n")) << "its own place: the run's files are mounted over it";
-  EXPECT_THAT(says("/data", "/var/lib/muster/agent/runs/job.11"), HasSubstr("--volume /data:/var/lib/muster/agent/runs/job.11:rw\n"));
-  EXPECT_EQ(says("/da:ta", "/data"), "refused: mounting '/da:ta': it has a ':', a ',' or a line feed in it, which podman and docker cannot be told");
+  EXPECT_THAT(says("/var/lib", "/var/lib"), HasSubstr("--mount type=bind,source=/var/lib,target=/var/lib\n"))
+      << "its own place: the run's files are mounted over it";
+  EXPECT_THAT(says("/data", "/var/lib/muster/agent/runs/job.11"), HasSubstr("--mount type=bind,source=/data,target=/var/lib/muster/agent/runs/job.11\n"));
+  EXPECT_EQ(says("/da,ta", "/data"), "refused: mounting '/da,ta': it has a ',', a '\"' or a line feed in it, which podman and docker cannot be told");
+  EXPECT_THAT(says("/da:ta", "/data"), HasSubstr("--mount type=bind,source=/da:ta,target=/data\n"));
 }
 
 // The agent looks for checkpoints on the node: the job must not write them elsewhere.
@@ -166,13 +195,15 @@ TEST(ContainerCommand, NothingHidesWhereTheJobWrites) {
     return command_of(order, kPodman, {});
   };
   for (const auto& [target, hidden] : {std::pair("/out/job", "/out/job"), {"/out/job/ckpt", "/out/job/ckpt/attempt-1"}}) {
-    EXPECT_EQ(says("/fast", target), fmt::format("refused: mounting '/fast' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for "
-                                                 "what the job writes; mount it elsewhere",
-                                                 target, hidden));
+    EXPECT_EQ(says("/fast", target),
+              fmt::format("refused: mounting '/fast' at '{}': the job's own directory '{}' would be hidden by it, where muster looks for "
+                          "what the job writes; mount it elsewhere",
+                          target, hidden));
   }
-  EXPECT_THAT(says("/fast", "/out"), HasSubstr("--volume /fast:/out:rw\n--volume /out/job:/out/job:rw\n")) << "the job's is mounted over it";
-  EXPECT_THAT(says("/fast", "/out/job/cache"), HasSubstr("--volume /fast:/out/job/cache:rw\n"));
-  EXPECT_THAT(says("/out/job", "/out/job"), HasSubstr("--volume /out/job:/out/job:rw\n"));
+  EXPECT_THAT(says("/fast", "/out"), HasSubstr("--mount type=bind,source=/fast,target=/out\n--mount type=bind,source=/out/job,target=/out/job\n"))
+      << "the job's is mounted over it";
+  EXPECT_THAT(says("/fast", "/out/job/cache"), HasSubstr("--mount type=bind,source=/fast,target=/out/job/cache\n"));
+  EXPECT_THAT(says("/out/job", "/out/job"), HasSubstr("--mount type=bind,source=/out/job,target=/out/job\n"));
 }
 
 TEST(ContainerCommand, Names) {

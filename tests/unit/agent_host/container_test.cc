@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <future>
+#include <thread>
+
 #include "agent/host/container_image.h"
 #include "tests/unit/agent_host/support.h"
 
@@ -180,6 +183,46 @@ TEST_F(ContainerTest, AFileIsLoadedOnce) {
   dir_.write("x.tar", "another archive");
   ASSERT_TRUE(ready_image(tool(), image, std::chrono::seconds(20)));
   EXPECT_THAT(calls().substr(until_then.size()), HasSubstr("load")) << "it is another file now";
+}
+
+// Two jobs that begin at once with an image that the node does not have.
+TEST_F(ContainerTest, StartsThatWantTheSameImageBringItOnce) {
+  const std::string gate = dir_.path() / "gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  ImageBringing first, second{.turns = first.turns};
+  const auto bring = [this](const ImageBringing& bringing) {
+    return std::async(std::launch::async, [this, &bringing] { return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), bringing); });
+  };
+  auto one = bring(first);
+  std::ofstream opened(gate);  // when the pull reads
+  auto other = bring(second);
+  while (second.news->text().empty()) std::this_thread::yield();
+  EXPECT_EQ(second.news->text(), "brought by another start");
+  first.news->tell("3 of 7 layers");
+  EXPECT_EQ(second.news->text(), "3 of 7 layers, brought by another start");
+  opened << "go\n" << std::flush;
+  ASSERT_TRUE(one.get());
+  ASSERT_TRUE(other.get());
+  const std::string all = calls();
+  EXPECT_EQ(all.find("pull"), all.rfind("pull")) << all;
+  EXPECT_EQ(second.news->text(), "");
+}
+
+TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotBringIsTriedAgain) {
+  ImageBringing first, second{.turns = first.turns};
+  auto turn = first.turns->take("registry/far:2", system_clock().now().boot + std::chrono::seconds(60), first.news);
+  ASSERT_TRUE(turn);
+  EXPECT_FALSE(turn->waited());
+  const auto late = ready_image(tool(), "registry/far:2", std::chrono::milliseconds(0), second);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::TimedOut);
+  EXPECT_EQ(late.error().message,
+            "waiting for image 'registry/far:2', which another start on this node brings: it has not come within 0 s; give it longer by runtime.setup.timeout");
+  auto other = std::async(std::launch::async, [&] { return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second); });
+  while (second.news->text().empty()) std::this_thread::yield();
+  turn.reset();
+  ASSERT_TRUE(other.get());
+  EXPECT_THAT(calls(), HasSubstr("\npull registry/far:2\n"));
 }
 
 TEST_F(ContainerTest, ARootFileSystemIsImported) {
