@@ -5,7 +5,7 @@
 //           first look at them -> link
 //   turn:   something changed -> facts of that run go out -> reconcile -> actions -> (their effects are changes)
 //   look:   now and then, by a thread of its own: readings go with the next pulse; other devices, with a new Hello
-//   news:   of the kernel's network interfaces: other ones, with a new Hello
+//   news:   of the kernel's network interfaces and routes: other ones, with a new Hello
 //   stop:   prober, link, log push, watch, host. Workers and ranks stay; a later start adopts them.
 //
 // Bounds: an exit waits at most 1 s for its evidence or last step (milliseconds where machine and file system do as they should), a good one whose success is
@@ -112,6 +112,7 @@ class Agent {
   void watch_network();
   void look_at_network_after(Duration after);
   void look_at_network();
+  void listen_to_network();
   void start_link();
   void start_log_push();
 

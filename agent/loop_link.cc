@@ -249,6 +249,7 @@ void Agent::pulse() {
     reading.set_job_id(run.first.str());
     reading.set_attempt(run.second.value);
     reading.set_setting_up(true);
+    reading.set_setup_text(host_->setup_text(run));
   }
   if (looks_ > look_acked_) {
     for (v1::DeviceReading& reading : devices_.readings()) *pulse.add_devices() = std::move(reading);

@@ -284,6 +284,9 @@ std::string describe(const StartReport& report, const rundir::v1::Launch& launch
   std::string text = fail_errno(doing, report.error).error().message;
   if (report.stage != StartStage::Exec) return text;
   if (report.error == ENOEXEC) text += "; a script needs a first line '#!INTERPRETER'";
+  // The kernel says the same of an interpreter as of the file itself.
+  if (report.error == ENOENT && first.starts_with('/') && ::access(first.c_str(), F_OK) == 0)
+    text += "; the file is there: the interpreter that its first line names is not";
   if (first.find('/') == std::string::npos)
     text += launch.has_setup() ? "; it was looked for on the PATH that runtime.setup left" : "; it was looked for on the container's PATH";
   return text;

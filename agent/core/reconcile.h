@@ -64,6 +64,8 @@ struct ScriptLogSeen {
   std::uint32_t rank = 0;                 // of the training
   std::uint64_t pid = 0, start_time = 0;  // that was seen writing it
   std::string path;                       // anything that a process can have for its stdout: hostile
+  // Whose root the path is below: the worker, of a run in a container, for what is not mounted into that from the node. 0: the node's own.
+  std::uint64_t root_pid = 0, root_start_time = 0;
   struct User {
     std::uint32_t uid = 0, gid = 0;
     std::vector<std::uint32_t> groups;
@@ -90,7 +92,7 @@ struct RunSeen {
   std::map<std::uint32_t, ExitSeen> exits;
   std::vector<CompanionExitSeen> companion_exits;
   std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
-  bool setting_up = false;                 // runtime.setup is under way
+  bool setting_up = false;                 // runtime.image is being brought, or runtime.setup is under way
   bool swept = false;                      // the worker's last word, or the agent's own mark after a sweep
   std::string swept_reason;
   WallTime swept_at{};

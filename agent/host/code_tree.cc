@@ -71,12 +71,12 @@ class Copier {
   }
 
   [[nodiscard]] std::unexpected<Error> missing(int error) const {
-    auto result = failed("", "opening it", error);
-    if (error == ENOENT || error == ENOTDIR) {
-      result.error().code = error == ENOENT ? ErrorCode::NotFound : ErrorCode::InvalidArgument;
-      result.error().message += " (is it on a file system that this node sees? What only a container has cannot be patched)" + nearest_text(copy_.source);
-    }
-    return result;
+    const std::string source = without_controls(copy_.source.string());
+    if (error == ENOTDIR) return fail(ErrorCode::InvalidArgument, fmt::format("code.at: '{}' is not a directory", source));
+    if (error != ENOENT) return failed("", "opening it", error);
+    const std::string near = nearest_text(copy_.source);
+    return fail(ErrorCode::NotFound, fmt::format("code.at: '{}' is not there on this node{}; what only an image has cannot be patched", source,
+                                                 near.empty() ? "; name one that is, or put it on a file system that every node sees" : near));
   }
 
   [[nodiscard]] std::unexpected<Error> too_big() const {

@@ -25,8 +25,12 @@ std::vector<std::string> companion_logs(const v1::NodeLaunch& order) {
 }
 
 ScriptLog script_log(const ScriptLogSeen& seen) {
-  ScriptLog log{
-      .name = seen.name, .rank = seen.rank, .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time}, .path = seen.path, .rights = {}};
+  ScriptLog log{.name = seen.name,
+                .rank = seen.rank,
+                .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time},
+                .path = seen.path,
+                .root = {.pid = static_cast<pid_t>(seen.root_pid), .start_time = seen.root_start_time},
+                .rights = {}};
   if (!seen.user) return log;
   const UserEntry user{.name = {}, .home = {}, .uid = seen.user->uid, .gid = seen.user->gid, .groups = seen.user->groups};
   log.rights = [user] {

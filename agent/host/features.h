@@ -7,6 +7,6 @@
 namespace muster::agent {
 
 inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>(
-    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers", "rank-files", "code-patches"});
+    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers", "rank-files", "code-patches", "container-limits"});
 
 }  // namespace muster::agent

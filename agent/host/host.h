@@ -69,6 +69,8 @@ class Host {
   // more than how its logs are read. Null: there is nothing to be read.
   [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;
   [[nodiscard]] std::filesystem::path directory(const RunKey& run) const;
+  // How far what it is set up with has come, "runtime.image: 3 of 7 layers"; empty: nothing of it can be told. Changes without a callback.
+  [[nodiscard]] std::string setup_text(const RunKey& run) const;
   [[nodiscard]] bool rank_end_known(const RunKey& run, std::uint32_t rank) const;
 
   // Idempotent: what is under way or done already is not begun again.

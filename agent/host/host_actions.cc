@@ -40,16 +40,19 @@ void Host::Impl::act(const StartRun& start) {
   entry.view.set_spawned(true);
   entry.bringing_image = start.launch.has_container();
   refresh(start.run, entry, true);
-  StartRequest request{.order = start.launch,
-                       .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes, .numa_nodes = options.numa_nodes},
-                       .layout = layout,
-                       .context = {.run = start.run,
-                                   .node = options.node,
-                                   .boot = options.self.boot_id,
-                                   .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
-                                   .path = options.path,
-                                   .worker = options.worker},
-                       .container = options.container};
+  StartRequest request{
+      .order = start.launch,
+      .node = {.devices = options.devices, .state_dir = options.layout.root(), .min_free_bytes = options.min_free_bytes, .numa_nodes = options.numa_nodes},
+      .layout = layout,
+      .context = {.run = start.run,
+                  .node = options.node,
+                  .boot = options.self.boot_id,
+                  .cookie = rundir::cookie(options.cluster, start.run.first, start.run.second, options.node),
+                  .path = options.path,
+                  .worker = options.worker},
+      .container = options.container,
+      .image = {.turns = image_turns}};
+  entry.image_news = request.image.news;
   // A container's processes are in its own groups, which the worker in it could not write to.
   if (options.cgroup_base && !start.launch.has_container()) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();
   start_threads.run([prepare = options.prepare, request = std::move(request)]() mutable { return prepare(std::move(request)); },
@@ -58,7 +61,10 @@ void Host::Impl::act(const StartRun& start) {
 
 void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
   Entry* entry = find(run);
-  if (entry != nullptr) entry->bringing_image = false;
+  if (entry != nullptr) {
+    entry->bringing_image = false;
+    entry->image_news.reset();
+  }
   if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
   if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text);
   if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);

@@ -13,6 +13,12 @@ constexpr std::size_t kWorkerLogMost = 1U << 20U;
 
 }  // namespace
 
+std::string Host::setup_text(const RunKey& run) const {
+  const Entry* entry = impl_->find(run);
+  const std::string text = entry == nullptr || entry->image_news == nullptr ? std::string() : entry->image_news->text();
+  return text.empty() ? text : "runtime.image: " + text;
+}
+
 // podman stays for as long as its container: its end tells what the worker's own tells outside. What both say goes into the worker's log.
 void Host::Impl::go_by_container(process::SpawnRequest& request, const rundir::v1::ContainerLaunch& container) {
   request.path = container.argv(0);

@@ -94,6 +94,7 @@ struct Host::Impl {
   std::map<RunKey, std::unique_ptr<Entry>> entries;
   std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers not reaped yet
   StartThreads start_threads;
+  const std::shared_ptr<ImageTurns> image_turns = std::make_shared<ImageTurns>();
   async::Loop disposal;  // removing gigabytes of logs takes a while
   async::Timer look_timer;
   async::Timer frozen_timer;

@@ -129,7 +129,7 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
   }
   const WithRightsOf rights(owner);
   for (const v1::PatchedFile& patched : order.patched()) {
-    const auto copy = patched_file(patched, order.has_setup());
+    const auto copy = patched_file(order, patched);
     if (!copy) return fail(copy.error());
     if (!*copy) continue;
     bytes += (*copy)->content().size();

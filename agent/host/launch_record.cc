@@ -12,7 +12,9 @@
 #include <set>
 #include <tuple>
 
+#include "agent/host/nearest_file.h"
 #include "agent/host/shim_dir.h"
+#include "agent/host/spec_keys.h"
 #include "common/engine/plog.h"
 
 namespace muster::agent {
@@ -138,8 +140,7 @@ Result<std::string> resolve_argv0(const std::string& program, const std::string&
   auto found = resolve_program(program, path, cwd, user);
   if (found || program != engine::kPythonAuto) return found;
   if (auto system = resolve_program(context.python_system, path, cwd, user)) return system;
-  return fail(found.error().code, fmt::format("{}, and no '{}' either; install Python on this node, or name one with runtime.python", found.error().message,
-                                              context.python_system));
+  return fail(found.error().code, fmt::format("{}, and no '{}' either", found.error().message, context.python_system));
 }
 
 using Variables = google::protobuf::Map<std::string, std::string>;
@@ -180,6 +181,21 @@ void add_setup(rundir::v1::Launch& launch, const Base& base) {
   setup.set_timeout_ms(to_ms(base.order.setup().timeout()));
 }
 
+// Why a rank has no program: the key that names it, and what would help.
+std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& process, const std::string& path, const Error& error) {
+  const std::string key = key_of_program(order, process);
+  const std::string& program = process.argv(0);
+  const bool named = program.find('/') != std::string::npos;
+  if (error.code == ErrorCode::NotFound && named) return missing_file(order, key, absolute_in(process.cwd(), program));
+  if (error.code == ErrorCode::NotAllowed) return fmt::format("{}: {}; make it one (chmod +x), or name its interpreter before it", key, error.message);
+  if (error.code != ErrorCode::NotFound || program.empty()) return fmt::format("{}: {}", key, error.message);
+  if (program == engine::kPythonAuto)
+    return fmt::format("{}: {}; install Python on this node, or name one {}", key, error.message, key == "launch.run" ? "by its path" : "with runtime.python");
+  const std::string near = nearest_program(program, path);
+  return fmt::format("{}: {}; {}install it on this node, name it by its path, or set PATH in runtime.env", key, error.message,
+                     near.empty() ? "" : fmt::format("nearest: '{}'; ", near));
+}
+
 Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::map<std::string, std::string>& common) {
   std::map<std::tuple<std::string, std::string, std::string>, std::string> resolved;  // 64 ranks are the same program
   for (const v1::RankProcess& process : base.order.ranks()) {
@@ -203,8 +219,7 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base, const std::
     std::string& program = resolved[{process.argv(0), path, process.cwd()}];
     if (program.empty()) {
       auto found = resolve_argv0(process.argv(0), path, process.cwd(), base.context);
-      if (!found)
-        return fail(ErrorCode::InvalidArgument, fmt::format("starting rank {}: executing '{}': {}", process.rank(), process.argv(0), found.error().message));
+      if (!found) return fail(ErrorCode::InvalidArgument, no_program(base.order, process, path, std::move(found).error()));
       program = *found;
     }
     rank->set_argv(0, program);
@@ -229,7 +244,11 @@ Result<void> add_companions(rundir::v1::Launch& launch, const Base& base) {
     for (const std::string& word : process.argv()) companion->add_argv(word);
     if (base.order.has_setup() || base.context.image_env) continue;
     auto found = resolve_argv0(process.argv(0), environment.at("PATH"), process.cwd(), base.context);
-    if (!found) return no(fmt::format("executing '{}': {}", process.argv(0), found.error().message));
+    if (!found) {
+      const bool python = process.argv(0) == engine::kPythonAuto && found.error().code == ErrorCode::NotFound;
+      return no(fmt::format("executing '{}': {}{}", process.argv(0), found.error().message,
+                            python ? "; install Python on this node, or name one with runtime.python" : ""));
+    }
     companion->set_argv(0, *found);
   }
   return {};

@@ -24,6 +24,12 @@ std::string_view ending(std::string_view name) {
   return dot == std::string_view::npos || dot == 0 ? std::string_view() : name.substr(dot);
 }
 
+void add_names(const fs::path& dir, std::vector<std::string>& names) {
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end && names.size() < kNamesLooked; entry.increment(error))
+    if (std::string name = entry->path().filename().string(); name.size() <= kNameBytesMost) names.push_back(std::move(name));
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view missing, const std::vector<std::string>& names) {
@@ -51,8 +57,7 @@ fs::path nearest_file(const fs::path& missing) {
       continue;
     }
     std::vector<std::string> names;
-    for (fs::directory_iterator entry(dir, error), end; !error && entry != end && names.size() < kNamesLooked; entry.increment(error))
-      if (std::string name = entry->path().filename().string(); name.size() <= kNameBytesMost) names.push_back(std::move(name));
+    add_names(dir, names);
     std::ranges::sort(names);  // the same answer on every node
     const std::string near = nearest_name(part->string(), names);
     if (near.empty()) return {};
@@ -62,6 +67,18 @@ fs::path nearest_file(const fs::path& missing) {
     return fs::exists(rest, error) ? rest : found;
   }
   return {};
+}
+
+std::string nearest_program(std::string_view missing, std::string_view path) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= path.size() && names.size() < kNamesLooked;) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    if (end > begin) add_names(path.substr(begin, end - begin), names);
+    begin = end + 1;
+  }
+  std::ranges::sort(names);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return std::string(engine::nearest(missing, known));  // one that begins alike is another program
 }
 
 std::string nearest_text(const fs::path& missing) {

@@ -15,6 +15,9 @@ std::string nearest_name(std::string_view missing, const std::vector<std::string
 // A path that is there, in place of the first part of `missing` that is not. Empty: none.
 std::filesystem::path nearest_file(const std::filesystem::path& missing);
 
+// The name of a program in one of PATH's directories. Empty: none.
+std::string nearest_program(std::string_view missing, std::string_view path);
+
 // "; nearest: '/srv/a.yaml'", or nothing.
 std::string nearest_text(const std::filesystem::path& missing);
 

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "agent/host/config_checks.h"
-#include "agent/host/nearest_file.h"
+#include "agent/host/container_command.h"
+#include "agent/host/spec_keys.h"
 #include "common/io/unique_fd.h"
 #include "common/patch/patch.h"
 #include "common/patch/shell_vars.h"
@@ -18,16 +19,22 @@
 namespace muster::agent {
 namespace {
 
+std::string_view key_of(const v1::PatchedFile& file) {
+  if (file.path().empty()) return file.items().empty() ? std::string_view() : std::string_view(file.items(0).at());
+  return file.vars().empty() ? "launch.patch" : "launch.vars";
+}
+
 std::string doing(const v1::PatchedFile& file) {
-  const std::string_view key = file.path().empty()   ? (file.items().empty() ? "" : std::string_view(file.items(0).at()))
-                               : file.vars().empty() ? "launch.patch"
-                                                     : "launch.vars";
+  const std::string_view key = key_of(file);
   return fmt::format("{}{}'{}'", key, key.empty() ? "" : ": ", patch::shown_path(file.source()));
 }
 
-std::unexpected<Error> failed(const v1::PatchedFile& file, int error) {
-  if (error == ENOENT || error == ENOTDIR)
-    return fail(ErrorCode::NotFound, fmt::format("{} is not there on this node{}", doing(file), nearest_text(file.source())));
+std::unexpected<Error> failed(const v1::NodeLaunch& order, const v1::PatchedFile& file, int error) {
+  if (error == ENOENT || error == ENOTDIR) {
+    const bool images = order.has_container() && !is_nodes_own(order, file.source());
+    return fail(ErrorCode::NotFound,
+                fmt::format("{}{}", missing_file(order, key_of(file), file.source()), images ? "; what only an image has cannot be changed" : ""));
+  }
   auto result = fail_errno(fmt::format("reading {}", doing(file)), error);
   if (error == EACCES || error == EPERM) result.error().code = ErrorCode::NotAllowed;
   if (error == ELOOP || error == ENAMETOOLONG) result.error().code = ErrorCode::InvalidArgument;
@@ -39,11 +46,11 @@ struct Read {
   std::uint32_t mode = 0;
 };
 
-Result<Read> read_source(const v1::PatchedFile& file) {
+Result<Read> read_source(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
   const io::UniqueFd fd(::open(file.source().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));  // a pipe would wait for its writer
-  if (!fd) return failed(file, errno);
+  if (!fd) return failed(order, file, errno);
   struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return failed(file, errno);
+  if (::fstat(fd.get(), &info) != 0) return failed(order, file, errno);
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, fmt::format("reading {}: it is not a file", doing(file)));
   Read read{.text = {}, .mode = info.st_mode & 0777U};
   constexpr std::size_t kPiece = 64 << 10;
@@ -57,7 +64,7 @@ Result<Read> read_source(const v1::PatchedFile& file) {
       read.text.resize(had);
       continue;
     }
-    if (got < 0) return failed(file, errno);
+    if (got < 0) return failed(order, file, errno);
     read.text.resize(had + static_cast<std::size_t>(got));
     if (got == 0) return read;
   }
@@ -65,18 +72,19 @@ Result<Read> read_source(const v1::PatchedFile& file) {
 
 }  // namespace
 
-Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, bool setup) {
+Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
   if (!file.source().starts_with('/') || file.source().find('\0') != std::string::npos)
     return fail(ErrorCode::InvalidArgument, fmt::format("reading '{}': it is not an absolute path", patch::shown_path(file.source())));
   if (file.path().empty()) {
+    if (order.has_container() && !is_nodes_own(order, file.source())) return std::optional<v1::LaunchFile>();
     struct stat info{};
     const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
-    const bool may_come = setup && (error == ENOENT || error == ENOTDIR);
-    if (error != 0 && !may_come) return failed(file, error);
+    const bool may_come = order.has_setup() && (error == ENOENT || error == ENOTDIR);
+    if (error != 0 && !may_come) return failed(order, file, error);
     if (auto refusal = error == 0 ? config_refusal(file) : std::nullopt) return fail(ErrorCode::InvalidArgument, *std::move(refusal));
     return std::optional<v1::LaunchFile>();
   }
-  auto read = read_source(file);
+  auto read = read_source(order, file);
   if (!read) return fail(std::move(read.error()));
   Result<std::string> text = std::move(read->text);
   if (!file.items().empty()) {

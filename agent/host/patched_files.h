@@ -10,9 +10,9 @@
 
 namespace muster::agent {
 
-// Nothing: nothing is to be written. `setup`: the run has one, which may bring a file that is only looked for: it is missed when the ranks start. The answer is
-// without a hash. Errors: NotFound (with the nearest name), NotAllowed, InvalidArgument (what is in it, or what is asked of it): the job's fault; Io: this
-// node's trouble.
-Result<std::optional<v1::LaunchFile>> patched_file(const v1::PatchedFile& file, bool setup);
+// `file` is one of the order's. Nothing: nothing is to be written. A setup of the order's may bring a file that is only looked for, and so may the image of its
+// container: it is missed when the ranks start. The answer is without a hash. Errors: NotFound (with the nearest name), NotAllowed, InvalidArgument (what is in
+// it, or what is asked of it): the job's fault; Io: this node's trouble.
+Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order, const v1::PatchedFile& file);
 
 }  // namespace muster::agent

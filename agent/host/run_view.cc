@@ -5,6 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "agent/host/container_command.h"
+#include "common/base/utf8.h"
+
 namespace muster::agent {
 namespace {
 
@@ -15,9 +18,10 @@ constexpr std::uint32_t kRanksMost = 4096;   // of one node, where only names of
 constexpr std::size_t kScriptLogsMost = 64;  // of one run; the controller takes a few more beside its ranks'
 constexpr std::size_t kCompanionsMost = 16 + kScriptLogsMost;
 
-// The launch record less the order that it was made from. Both are sorted by name, and so is this.
-v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order) {
+// The launch record less the order that it was made from. Both are sorted by name, and so is this. What is in the run directory another user cannot reach.
+v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLaunch& order, const rundir::RunLayout& run) {
   v1::NodeResolved resolved;
+  if (!launch.set_user() && is_utf8(run.root().native())) resolved.set_run_dir(run.root().string());
   for (const std::string& variable : launch.env()) {
     const auto asked = order.env().find(variable.substr(0, variable.find('=')));
     if (asked == order.env().end() || variable != asked->first + "=" + asked->second) resolved.add_env(variable);
@@ -75,13 +79,13 @@ Result<void> RunView::read_launch() {
   seen_.boot_id = BootId(launch_->boot_id());
   seen_.ranks.clear();
   for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
-  seen_.resolved = resolved_of(*launch_, order_);
+  seen_.resolved = resolved_of(*launch_, order_, layout_);
   // Command lines and environments are the worker's business and megabytes at 64 ranks.
   launch_->clear_ranks();
   launch_->clear_env();
   launch_->clear_order();
   launch_->clear_companions();
-  if (launch_->has_container()) launch_->mutable_container()->clear_argv();
+  // A container's is kept, for its mounts say where on the node its files are.
   google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;  // of each what is looked for at its end
   for (const v1::RankProcess& rank : order_.ranks()) {
     if (rank.success_file().empty()) continue;
@@ -223,12 +227,23 @@ void RunView::fold(const rundir::v1::CompanionExited& exited, const Event& event
   seen_.companion_exits.push_back(std::move(exit));
 }
 
-// A file is one log, however many processes write it. In a container a path may name another file than here.
+// A file is one log, however many processes write it. In a container a path names what is mounted there, or a file of the container's own, which is reached
+// through its worker as long as that lives.
 void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
-  const std::string& path = rank.log();
+  std::string path = rank.log();
   std::vector<ScriptLogSeen>& logs = seen_.script_logs;
-  if (!path.starts_with('/') || path.find('\0') != std::string::npos || logs.size() >= kScriptLogsMost || (launch_ && launch_->has_container())) return;
-  if (std::ranges::find(logs, path, &ScriptLogSeen::path) != logs.end()) return;
+  if (!path.starts_with('/') || path.find('\0') != std::string::npos || logs.size() >= kScriptLogsMost) return;
+  bool inside = launch_ && launch_->has_container();
+  if (inside) {
+    if (std::string on_node = mounted_from(launch_->container(), path); !on_node.empty()) {
+      path = std::move(on_node);
+      inside = false;
+    } else if (!claim_ || claim_->boot_id() != own_boot_.str()) {
+      return;
+    }
+  }
+  const auto same = [&](const ScriptLogSeen& log) { return log.path == path && (log.root_pid != 0) == inside; };
+  if (std::ranges::any_of(logs, same)) return;
   const auto before = std::ranges::count(logs, rank.rank(), &ScriptLogSeen::rank);
   const std::string name = "rank-" + std::to_string(rank.rank());
   ScriptLogSeen& log = logs.emplace_back();
@@ -236,7 +251,9 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
          .rank = rank.rank(),
          .pid = rank.pid(),
          .start_time = rank.start_time(),
-         .path = path,
+         .path = std::move(path),
+         .root_pid = inside ? claim_->pid() : 0,
+         .root_start_time = inside ? claim_->start_time() : 0,
          .user = std::nullopt};
   if (launch_ && launch_->set_user()) log.user = {.uid = launch_->uid(), .gid = launch_->gid(), .groups = {launch_->groups().begin(), launch_->groups().end()}};
 }

@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "agent/host/container_command.h"
-#include "agent/host/nearest_file.h"
+#include "agent/host/spec_keys.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
@@ -26,6 +26,14 @@ Refusal launch_failure(std::string text) { return {.why = v1::START_FAILURE_LAUN
 
 // Another node, or this one later, may do better.
 Refusal node_failure(std::string text) { return {.why = v1::START_FAILURE_NODE, .text = std::move(text)}; }
+
+// What an order does not tell apart: launch.cwd stands in for code.at, below which the scripts are.
+constexpr const char* kDirectoryKeys = "launch.cwd, or code.at";
+
+Refusal not_there(const v1::NodeLaunch& order, std::string_view key, const std::filesystem::path& path, int error) {
+  if (error == ENOENT || error == ENOTDIR) return launch_failure(missing_file(order, key, path));
+  return launch_failure(fmt::format("looking for {}: '{}': {}; its directories are to be open to the agent's user", key, path.string(), text_of(error)));
+}
 
 // 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger in TIME_WAIT do not stop a training framework either.
 int try_bind(const addrinfo& address, std::uint32_t port) {
@@ -106,20 +114,13 @@ std::optional<Refusal> check_files(const v1::NodeLaunch& order) {
     if (!made.contains(rank.cwd())) {
       if (!rank.cwd().starts_with('/'))
         return launch_failure(fmt::format("starting rank {}: its working directory '{}' is not an absolute path", rank.rank(), rank.cwd()));
-      if (::stat(rank.cwd().c_str(), &info) != 0) {
-        return launch_failure(
-            fmt::format("starting rank {}: working directory '{}': {} (is it on a file system that this node sees?)", rank.rank(), rank.cwd(), text_of(errno)));
-      }
-      if (!S_ISDIR(info.st_mode)) return launch_failure(fmt::format("starting rank {}: working directory '{}' is not a directory", rank.rank(), rank.cwd()));
+      if (::stat(rank.cwd().c_str(), &info) != 0) return not_there(order, kDirectoryKeys, rank.cwd(), errno);
+      if (!S_ISDIR(info.st_mode)) return launch_failure(fmt::format("{}: '{}' is not a directory", kDirectoryKeys, rank.cwd()));
     }
     if (script.empty()) continue;
     const std::filesystem::path path = script.starts_with('/') ? std::filesystem::path(script) : std::filesystem::path(rank.cwd()) / script;
     if (order.has_container() && !is_nodes_own(order, path)) continue;
-    if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0) {
-      const int error = errno;
-      return launch_failure(fmt::format("starting rank {}: script '{}': {} (is it on a file system that this node sees?){}", rank.rank(), path.string(),
-                                        text_of(error), nearest_text(path)));
-    }
+    if (!made.contains(path.string()) && ::stat(path.c_str(), &info) != 0) return not_there(order, key_of_script(order, path), path, errno);
   }
   return std::nullopt;
 }

@@ -77,7 +77,7 @@ StartPrepared prepare_start(StartRequest request) {
   }
   rundir::v1::ContainerLaunch container;
   if (order.has_container()) {
-    auto prepared = prepare_container(order, request.container, context);
+    auto prepared = prepare_container(order, request.container, context, request.image);
     if (!prepared) return refused(prepared.error());
     container = std::move(prepared->launch);
     context.image_env = std::move(prepared->env);

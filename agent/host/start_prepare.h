@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/host/container_image.h"
 #include "agent/host/container_tool.h"
 #include "agent/host/launch_record.h"
 #include "agent/host/start_checks.h"
@@ -26,6 +27,7 @@ struct StartRequest {
   rundir::RunLayout layout;
   LaunchContext context;  // without user and layout
   ContainerOptions container{};
+  ImageBringing image{};
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 

@@ -10,12 +10,12 @@
 namespace muster::client {
 namespace {
 
-// Of a chain how each stage stands now. False: `job` is no chain's name.
-bool print_stages(const Session& session, const std::string& job, const std::string& id) {
+// Of a chain how each stage stands now. False: `job` names no chain.
+bool print_stages(const Session& session, const std::string& job) {
   v1::GetJobRequest request;
-  request.set_job(id);
+  request.set_job(job);
   const auto answer = ask(session, &Jobs::GetJob, request);
-  if (!answer || answer->chain().empty() || answer->job().spec().stage().chain_name() != job) return false;
+  if (!answer || !answer->asked_for_chain()) return false;
   bool live = false;
   for (const v1::ChainStage& stage : answer->chain()) {
     live = live || !render::is_final(stage.phase());
@@ -39,7 +39,7 @@ Result<int> cancel(const Context& context, const std::vector<std::string>& jobs,
       worst = report(context, response.error());
       continue;
     }
-    if (print_stages(*session, job, response->job_id())) continue;
+    if (print_stages(*session, job)) continue;
     fmt::print("{} {}\n", render::printable(response->job_id()), render::phase_text(response->phase()));
     if (!render::is_final(response->phase()) && render::is_terminal(2))
       fmt::print(stderr, "its ranks are being stopped; 'muster wait {}' returns when they are gone\n", job);
@@ -56,7 +56,7 @@ void add_cancel(CLI::App& app, Context& context, int& exit) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("cancel", "Stop a job; it does not come back");
-  command->add_option("job", options->jobs, "names, ids, unique prefixes of ids, or @last; a chain's name: all of its stages that have not ended")
+  command->add_option("job", options->jobs, "names, ids, unique prefixes of ids, or @last; a chain's name or chain:ID: all of its stages that have not ended")
       ->required()
       ->type_name("");
   command->add_option("--reason", options->reason, "kept with the job: 'muster why' shows it")->type_name("TEXT");

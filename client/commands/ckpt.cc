@@ -9,6 +9,7 @@
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/resume_source.h"
+#include "client/commands/submit.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -129,9 +130,7 @@ Result<int> make_whole(const Context& context, const ExportOptions& options, con
   const std::string dir = options.dir.empty() ? "" : std::filesystem::absolute(options.dir, ignored).lexically_normal().string();
   auto spec = engine::plan_whole(wanted, dir.empty() ? file : fmt::format("{}{}{}", dir, dir.ends_with('/') ? "" : "/", file));
   if (!spec) return fail(std::move(spec.error()));
-  v1::SubmitJobRequest request;
-  *request.mutable_spec() = std::move(*spec);
-  const auto submitted = ask(session, &Jobs::SubmitJob, request, &interrupt);
+  const auto submitted = submit_once(session, std::move(*spec), interrupt);
   if (!submitted) return fail(submitted.error());
   fmt::print(stderr, "{}\n",
              context.err.paint(render::Tint::Dim, render::printable(fmt::format("muster: job '{}' ({}) makes step {} of '{}' one file", wanted.name,
@@ -156,6 +155,7 @@ Result<int> export_one(const Context& context, const ExportOptions& options) {
     if (!options.whole)
       return fail(
           cannot_export(*source, fmt::format("without --whole, a copy as it is, is not in this release; its files are in '{}'", source->checkpoint.path)));
+    if (source->set_aside) tell_set_aside(context, *source);
     auto whole = whole_already(*source);
     if (!whole) return fail(std::move(whole.error()));
     if (!*whole) return make_whole(context, options, *source, session, interrupt);
@@ -171,7 +171,9 @@ void add_ckpt(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("ckpt", "Checkpoints of a job");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List the complete ones, oldest first");
-  ls->footer("-o name prints their directories; 'set aside': two attempts failed behind it, it is not resumed from");
+  ls->footer(
+      "-o name prints their directories; 'set aside': two attempts that went on from it failed alike, and no other does so; 'muster resume JOB --from STEP' "
+      "does");
   on_chosen_job(*ls, context, exit, list);
 
   auto options = std::make_shared<ExportOptions>();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "client/commands/stage_keys.h"
@@ -11,6 +12,34 @@
 #include "common/base/time.h"
 
 namespace muster::client {
+namespace {
+
+// Where a stage's `creates` will be, as far as that is known before the job has an id.
+std::string known_place(const v1::JobSpec& spec) {
+  std::string_view creates = spec.stage().creates();
+  if (creates.starts_with('/')) return creates.find("${") == std::string_view::npos ? std::string(creates) : "";
+  const std::string& out = spec.output_dir();
+  if (creates.starts_with("${out}/")) creates.remove_prefix(std::string_view("${out}/").size());
+  if (creates.empty() || !out.starts_with('/') || out.find("${") != std::string::npos || creates.find("${") != std::string_view::npos) return {};
+  return fmt::format("{}/{}", out, creates);
+}
+
+// Of those that run: whether the program makes it anew is its own matter (one that leaves alone what is whole does well), so this is said and not refused.
+void find_leftovers(const std::vector<v1::JobSpec>& stages, DoneStages& done) {
+  for (const v1::JobSpec& spec : stages) {
+    const std::string& stage = spec.stage().name();
+    const std::string place = known_place(spec);
+    std::error_code error;
+    if (place.empty() || done.found.contains(stage) || !std::filesystem::exists(place, error)) continue;
+    done.leftover[stage] = place;
+    done.told.push_back(
+        fmt::format("stage '{}' runs, though '{}' is there: no job stands for it as the stage is now. What is there when it ends counts as made; "
+                    "remove it first where an old one must not",
+                    stage, place));
+  }
+}
+
+}  // namespace
 
 Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobSpec>& stages, Interrupt* interrupt) {
   DoneStages done;
@@ -27,7 +56,10 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
     wanted.set_job_name(spec.name());
     wanted.set_key(spec.stage().key());
   }
-  if (request.stages().empty()) return done;
+  if (request.stages().empty()) {
+    find_leftovers(stages, done);
+    return done;
+  }
   const auto answer = ask(session, &Jobs::FindStages, request, interrupt);
   if (!answer) return fail(answer.error());
   std::map<std::string, v1::FoundStage> there;  // by the job's name
@@ -48,6 +80,7 @@ Result<DoneStages> find_done_stages(const Session& session, std::vector<v1::JobS
     done.told.push_back(fmt::format("stage '{}' is done: job {}{} made '{}'", stage, found->second.job_id(), age, found->second.creates()));
     done.found[stage] = found->second;
   }
+  find_leftovers(stages, done);
   return done;
 }
 

@@ -12,7 +12,8 @@ namespace muster::client {
 
 struct DoneStages {
   std::map<std::string, v1::FoundStage> found;  // by stage
-  std::vector<std::string> told;                // a sentence for each, for those whose file is gone, and for what could not be looked at
+  std::map<std::string, std::string> leftover;  // what a stage that runs creates, where that is there already: an earlier run's, or nobody's
+  std::vector<std::string> told;                // a sentence for each, for those whose file is gone or there already, and for what could not be looked at
 };
 
 // `stages`: each behind those that it names; gives them their keys (stage_keys.h).

@@ -50,8 +50,8 @@ void add_env(CLI::App& app, Context& context, int& exit) {
   add_output_option(*command, options->output, render::Names::No);
   command->footer(
       "What the node added has the source 'node': PATH, HOME, USER and the like where the job does not set them, and the program's path, which is looked up\n"
-      "there. Before a node has started its ranks, and in 'muster plan', that part is not known yet. '(run directory)' stands for\n"
-      "the attempt's directory on the node.");
+      "there. Before a node has started its ranks, and in 'muster plan', that part is not known yet, and '(run directory)' stands for the attempt's directory\n"
+      "on the node.");
   on_chosen(*command, context, exit, [options](const Context& chosen) { return env(chosen, *options); });
 }
 

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kRedraw = 200ms;  // the block's clock goes on without news
 constexpr auto kLookUp = 1000ms;
-constexpr auto kWhyFirst = 3s;  // of waiting in the queue: until then most jobs are placed
+constexpr auto kWhyFirst = 3s;  // of waiting: until then most jobs are placed, and started
 constexpr auto kWhyNext = 10s;  // then twice as long each time: an answer costs the controller a look at its queue
 constexpr auto kWhyMost = 300s;
 constexpr auto kWhyTime = 2000ms;         // for the answer
@@ -146,12 +146,12 @@ class Follower {
     if (!options_.quiet && render::worth_showing(event)) say(render::event_line(event, terminal_ ? context_.err : context_.out, false));
   }
 
-  // That a job waits, and for what, is no event.
+  // That a job waits, and for what, is no event; nor is how far its image and its set-up have come.
   void say_why_it_waits() {
-    if (job_.phase() != v1::JOB_PHASE_QUEUED || options_.quiet) {
-      why_at_.reset();
-      return;
-    }
+    const v1::JobPhase phase = job_.phase();
+    const bool waits = phase == v1::JOB_PHASE_QUEUED || phase == v1::JOB_PHASE_LAUNCHING;
+    if (!waits || options_.quiet || std::exchange(why_phase_, phase) != phase) why_at_.reset();
+    if (!waits || options_.quiet) return;
     const auto now = std::chrono::steady_clock::now();
     if (!why_at_) {
       why_at_ = now + kWhyFirst;
@@ -163,10 +163,10 @@ class Follower {
     v1::ExplainJobRequest request;
     request.set_job(job_.id());
     const auto answer = ask(session_, &Jobs::ExplainJob, request, &interrupt_, kWhyTime);
-    if (!answer || answer->phase() != v1::JOB_PHASE_QUEUED) return;
+    if (!answer || answer->phase() != phase) return;
     const std::set<std::string> told = std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
     for (const std::string& line : answer->lines()) {
-      if (!told.contains(line)) say(render::printable("queued: " + line));
+      if (!told.contains(line)) say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
     }
   }
 
@@ -303,9 +303,10 @@ class Follower {
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
   std::uint64_t setup_lines_not_shown_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> why_at_;  // when the queue is asked; nothing: the job is not in it
+  std::optional<std::chrono::steady_clock::time_point> why_at_;  // when it is asked; nothing: the job does not wait
   std::chrono::seconds why_pause_{};
-  std::set<std::string> why_;  // what it said last
+  v1::JobPhase why_phase_ = v1::JOB_PHASE_UNSPECIFIED;  // that why_at_ is of
+  std::set<std::string> why_;                           // what it said last
   bool logs_ended_ = false;
   std::size_t drawn_ = 0;  // lines of the block on the terminal
   std::chrono::steady_clock::time_point last_progress_{};

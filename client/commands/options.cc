@@ -141,7 +141,9 @@ std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
 }  // namespace
 
 void add_job_option(CLI::App& command, std::string& into) {
-  command.add_option("job", into, "name, id, unique prefix of an id, or @last; the name of a chain: its stage that matters most now")->required()->type_name("");
+  command.add_option("job", into, "name, id, unique prefix of an id, or @last; a chain's name or chain:ID: its stage that matters most now")
+      ->required()
+      ->type_name("");
 }
 
 void add_output_option(CLI::App& command, std::string& into, render::Names names) {

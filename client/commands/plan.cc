@@ -44,7 +44,11 @@ std::string computed_text(const v1::JobSpec& spec, const render::Style& style) {
 }
 
 void print_plan(const Context& context, const v1::PlanJobResponse& plan, const PlanOptions& options) {
-  if (!plan.waits_for().empty()) fmt::print("{}\n\n", context.out.paint(render::Tint::Warn, "would wait: " + render::printable(plan.waits_for())));
+  if (!plan.waits_for().empty()) {
+    fmt::print("{}\n", context.out.paint(render::Tint::Warn, "would wait: " + render::printable(plan.waits_for())));
+    fmt::print("{}\n\n", context.out.paint(render::Tint::Dim,
+                                           "shown on nodes that are made up: which they are, with their addresses and ports, its placement will tell"));
+  }
   render::Table table{.columns = {{"NODE"}, {"ADDRESS"}, {"DEVICES"}, {"RANKS"}}, .rows = {}};
   for (const auto& node : plan.nodes()) {
     std::string held = node.rank_count() == 0 ? "-" : std::to_string(node.first_rank());
@@ -118,6 +122,8 @@ Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions&
     std::string heading = fmt::format("==== stage {} ({} of {}){}{}", spec.stage().name(), i + 1, wanted->stages.size(), behind.empty() ? "" : ", behind ",
                                       fmt::join(behind, " and "));
     if (is_done) heading += fmt::format(", done by job {}: would not run", done->found.at(spec.stage().name()).job_id());
+    if (done && done->leftover.contains(spec.stage().name()))
+      heading += fmt::format(", '{}' is there already, and not by a job that stands for it: would run", done->leftover.at(spec.stage().name()));
     if (auto added = add(heading + " ====", spec); !added) return fail(std::move(added.error()));
   }
   return planned;

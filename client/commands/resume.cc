@@ -69,6 +69,7 @@ Result<std::vector<v1::JobSpec>> specs_of(const Context& context, const Session&
   ask.transform_type = *type;
   auto specs = engine::plan_resume(ask);
   if (!specs) return specs;
+  if (source->set_aside) tell_set_aside(context, *source);
   std::string what = fmt::format("'{}' goes on from step {} of job '{}' ({})", ask.name, ask.checkpoint.step, before.name(), ask.job_id);
   if (specs->size() > 1) {
     std::vector<std::string> stages;
@@ -98,14 +99,16 @@ void add_resume(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<ResumeOptions>();
   CLI::App* command = app.add_subcommand("resume", "Go on from a checkpoint of a job that has ended, as a new job; also at another size");
   add_job_option(*command, options->job);
-  command->add_option("--from", options->from, "latest, or the step of a checkpoint ('muster ckpt ls' lists them)")->type_name("STEP")->capture_default_str();
+  command->add_option("--from", options->from, "latest, or the step of a checkpoint ('muster ckpt ls' lists them), one that was set aside, too")
+      ->type_name("STEP")
+      ->capture_default_str();
   add_number_option(*command, "--nodes", options->nodes, "how many nodes (default: as many as it had)", 1, 65536)->type_name("N");
   command->add_option("--set", options->spec.set, "over the job's spec, e.g. --set launch.args='--lr 1e-5' (may be given again)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_env_option(*command, options->spec);
   command->add_flag("--reshard", options->reshard, "mindformers: cut the checkpoint again although the number of ranks is the same");
-  command->add_flag("-d,--detach", options->submit.detach, "print the new job's id and return");
+  command->add_flag("-d,--detach", options->submit.detach, "print the new job's id (of a chain: chain:ID) and return");
   command->add_flag("-q,--quiet", options->submit.quiet, "print nothing but how it ended");
   command->add_option("--request-id", options->submit.request_id, "the same id again, with the same --set name=NAME, gives the same job: makes a retry safe")
       ->type_name("TEXT");
@@ -114,8 +117,8 @@ void add_resume(CLI::App& app, Context& context, int& exit) {
   command->footer(
       "examples:     muster resume llama-7b --nodes 1 --set 'launch.patch={configs/llama.yaml: {parallel_config.model_parallel: 1}}'\n"
       "              muster resume llama-7b --from 4000 --set launch.args='--lr 1e-5'\n"
-      "the new job:  named JOB-r2, JOB-r3, ...; the spec of the old one, --set and --env over it: a list or a text is replaced, a map gets entries,\n"
-      "              launch.patch further changes\n"
+      "the new job:  named JOB-r2, JOB-r3, ... (or by --set name=NAME); the spec of the old one, --set and --env over it: a list or a text is replaced, a map\n"
+      "              gets entries, launch.patch further changes\n"
       "another size: megatron, mindspeed-mm and FSDP load their checkpoints themselves; of --ckpt-format torch tensor and pipeline sizes stay. With\n"
       "              mindformers it is a chain: 'strategy' at the new size, 'transform' (transform_ckpt.py on one node), 'train'. The\n"
       "              parallel sizes of its configuration have to be those of the new size: --set launch.patch, which counts for 'strategy' and\n"

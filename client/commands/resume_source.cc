@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "client/commands/call.h"
+#include "client/render/style.h"
 
 namespace muster::client {
 namespace {
@@ -23,24 +26,35 @@ const v1::Attempt* attempt_of(const v1::Job& job, std::uint32_t number) {
   return found == job.attempts().end() ? nullptr : &*found;
 }
 
-// Of several of a step the last attempt's: the others were given up.
+// Of several of a step the last attempt's: the others were given up. One that is asked for by its step is meant, though it was set aside; the controller
+// chooses the same (resolve_chain.cc).
 const v1::Checkpoint* choose(const v1::Job& job, std::optional<std::int64_t> step) {
   const v1::Checkpoint* best = nullptr;
+  const auto rank = [](const v1::Checkpoint& one) { return std::tuple(one.step(), !one.set_aside(), one.attempt()); };
   for (const v1::Checkpoint& one : job.checkpoints()) {
-    if (one.set_aside() || (step && one.step() != *step)) continue;
-    if (best == nullptr || std::pair(one.step(), one.attempt()) > std::pair(best->step(), best->attempt())) best = &one;
+    if (step ? one.step() != *step : one.set_aside()) continue;
+    if (best == nullptr || rank(one) > rank(*best)) best = &one;
   }
   return best;
 }
 
+// "8, 12": the newest of them.
 std::string steps_of(const v1::Job& job) {
   std::set<std::int64_t> steps;
-  for (const v1::Checkpoint& one : job.checkpoints())
-    if (!one.set_aside()) steps.insert(one.step());
-  if (steps.empty()) return "it has no whole one";
+  for (const v1::Checkpoint& one : job.checkpoints()) steps.insert(one.step());
   constexpr std::size_t kShown = 8;
   while (steps.size() > kShown) steps.erase(steps.begin());
-  return fmt::format("the newest are {}", fmt::join(steps, ", "));
+  return fmt::format("{}", fmt::join(steps, ", "));
+}
+
+constexpr std::size_t kBaseMax = kNameMax - kStageRoom;
+
+// "llama" of "llama-r2" with the mark "-r"; nothing: it does not end so.
+std::optional<std::string> without_number(const std::string& name, const std::string& mark) {
+  const std::size_t at = name.rfind(mark);
+  if (at == std::string::npos || at == 0 || at + mark.size() >= name.size()) return std::nullopt;
+  if (name.find_first_not_of("0123456789", at + mark.size()) != std::string::npos) return std::nullopt;
+  return name.substr(0, at);
 }
 
 }  // namespace
@@ -74,14 +88,27 @@ Result<ResumeSource> resume_source(const Session& session, const std::string& do
   }
   auto found = job_with_all(session, job);
   if (!found) return fail(std::move(found.error()));
-  ResumeSource source{.job = std::move(*found), .checkpoint = {.step = -1}, .doing = doing};
+  return choose_checkpoint(std::move(*found), doing, step);
+}
+
+Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing, std::optional<std::int64_t> step) {
+  ResumeSource source{.job = std::move(job), .checkpoint = {.step = -1}, .doing = doing};
   const v1::Checkpoint* chosen = choose(source.job, step);
-  if (chosen == nullptr && step && choose(source.job, std::nullopt) != nullptr)
-    return fail(wrong(source.job, doing, ErrorCode::NotFound, fmt::format("it has no whole checkpoint of step {}; {}", *step, steps_of(source.job))));
+  if (chosen == nullptr && step && !source.job.checkpoints().empty())
+    return fail(
+        wrong(source.job, doing, ErrorCode::NotFound, fmt::format("it has no whole checkpoint of step {}; the newest are {}", *step, steps_of(source.job))));
   if (chosen == nullptr) return source;
+  source.set_aside = chosen->set_aside();
   source.checkpoint = {.step = chosen->step(), .path = chosen->path(), .shards = chosen->shards()};
   if (const v1::Attempt* attempt = attempt_of(source.job, chosen->attempt())) source.checkpoint.save_dir = attempt->save_dir();
   return source;
+}
+
+void tell_set_aside(const Context& context, const ResumeSource& source) {
+  const std::string line =
+      fmt::format("muster: the checkpoint of step {} was set aside, for two attempts that went on from it failed alike; it is taken because it was asked for",
+                  source.checkpoint.step);
+  fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
 }
 
 Result<void> check_checkpoint(const ResumeSource& source) {
@@ -90,23 +117,51 @@ Result<void> check_checkpoint(const ResumeSource& source) {
   const std::string other = stage.name().empty() ? ""
                                                  : fmt::format("; it is stage '{}' of chain '{}', name another one as {}.STAGE", stage.name(),
                                                                stage.chain_name(), stage.chain_name());
+  if (!source.job.checkpoints().empty())
+    return fail(
+        wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
+              fmt::format("all its whole checkpoints (steps {}) were set aside, for two attempts that went on from each failed alike; 'muster why {}' says "
+                          "how; with that mended, name the step to load all the same{}",
+                          steps_of(source.job), source.job.id(), other)));
   return fail(wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
                     fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights alone are none; run it anew, or start a new job from weights "
                                 "with start: {{from: DIRECTORY, as: weights}}{}",
                                 source.job.id(), other)));
 }
 
-Result<std::string> next_name(const Session& session, const v1::JobSpec& spec, const std::string& letters) {
-  // "llama-r2.train" and "llama-r2" are both followed by "llama-r3".
-  std::string base = spec.stage().name() == "train" ? spec.stage().chain_name() : spec.name();
-  std::ranges::replace(base, '.', '-');
+// "llama-r2.train" and "llama-r2" are both followed by "llama-r3". A name that ends so by its user's will ("ppo-r2") is a name like any other: what made a
+// number says its start, which is that of the job with the name before it, or with another number behind that.
+std::string base_name(const v1::JobSpec& spec, const std::string& letters, const NameOf& name_of) {
+  const bool train = spec.stage().name() == "train";
+  std::string name = train ? spec.stage().chain_name() : spec.name();
+  std::ranges::replace(name, '.', '-');
   const std::string mark = "-" + letters;
-  if (const std::size_t at = base.rfind(mark);
-      at != std::string::npos && at > 0 && at + mark.size() < base.size() && base.find_first_not_of("0123456789", at + mark.size()) == std::string::npos)
-    base.resize(at);
+  const auto base = without_number(name, mark);
+  const v1::StartSpec& start = spec.start();
+  if (!base || start.as() != v1::START_AS_RESUME) return name;
+  constexpr std::string_view kJob = "job:", kReshaped = "stage:transform/";
+  if (train && (start.from().starts_with(kReshaped) || start.from().starts_with('/'))) return *base;
+  if (!start.from().starts_with(kJob)) return name;
+  std::string before = name_of(start.from().substr(kJob.size()));
+  std::ranges::replace(before, '.', '-');
+  const auto is_base = [&](const std::string& one) { return one == *base || (one.size() > base->size() && name.size() >= kBaseMax && one.starts_with(*base)); };
+  const auto numbered = without_number(before, mark);
+  return before.empty() || is_base(before) || (numbered && is_base(*numbered)) ? *base : name;
+}
+
+Result<std::string> next_name(const Session& session, const v1::JobSpec& spec, const std::string& letters) {
+  const std::string base = base_name(spec, letters, [&](const std::string& id) -> std::string {
+    v1::GetJobRequest request;
+    request.set_job(id);
+    const auto before = ask(session, &Jobs::GetJob, request);
+    if (!before) return "";
+    const v1::JobSpec& its = before->job().spec();
+    return its.stage().name() == "train" ? its.stage().chain_name() : its.name();
+  });
+  const std::string mark = "-" + letters;
   for (std::uint32_t number = 2;; ++number) {
     const std::string end = fmt::format("{}{}", mark, number);
-    std::string name = base.substr(0, kNameMax - kStageRoom - end.size()) + end;
+    std::string name = base.substr(0, kBaseMax - end.size()) + end;
     v1::GetJobRequest request;
     request.set_job(name);
     const auto taken = ask(session, &Jobs::GetJob, request);

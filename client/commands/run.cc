@@ -27,7 +27,7 @@ void add_run(CLI::App& app, Context& context, int& exit) {
   add_spec_options(*command, options->spec);
   take_command(*command, context);
   add_env_option(*command, options->spec);
-  command->add_flag("-d,--detach", options->submit.detach, "print the job's id (of a chain: its first job's) and return");
+  command->add_flag("-d,--detach", options->submit.detach, "print the job's id (of a chain: chain:ID) and return");
   command->add_flag("-q,--quiet", options->submit.quiet, "print nothing but how it ended");
   command->add_flag("--again", options->submit.again, "of a chain: run stages that are done, too");
   command->add_option("--request-id", options->submit.request_id, "the same id again gives the same job: makes a retry safe")->type_name("TEXT");
@@ -38,9 +38,11 @@ void add_run(CLI::App& app, Context& context, int& exit) {
       "              muster run -- torchrun --nnodes 2 --nproc_per_node 8 train.py --lr 1e-4\n"
       "behind --:    a job without a file: torchrun, python -m torch.distributed.run|launch or msrun with what it would start, in this directory; nodes and\n"
       "              processes are as many as it says, '${save.dir}' in single quotes is filled in, variables go with --env (or see 'muster import')\n"
-      "a chain:      a spec with stages; one after another is followed. A stage whose 'creates' is there is not run again as long as neither its spec nor what "
+      "a chain:      a spec with stages; one after another is followed. A stage whose 'creates' is there is not run again as long as neither its spec nor "
+      "what\n"
+      "              it is made from has changed; 'muster explain stages' says more. What -d prints names all of it: 'muster wait' and 'muster cancel' take "
       "it\n"
-      "              is made from has changed; 'muster explain stages' says more\n"
+      "              for the whole chain, 'show', 'why' and 'logs' for the stage that matters most\n"
       "into a pipe:  events, why it waits, the lines of the rank that speaks for the job, error lines of every rank; 'muster logs' has them all\n"
       "exit:         0 it succeeded (with -d: it was submitted; after Ctrl-C: it goes on)  1 it failed  2 these nodes can never run it  3 it was cancelled;\n"
       "              of a chain the worst of its stages\n"

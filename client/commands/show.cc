@@ -32,13 +32,13 @@ void print_attempts(const Context& context, const v1::Job& job) {
   fmt::print("\n{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
 
-// Why it waits; the rest of a job's life is in the job.
-std::vector<std::string> queue_says(const Context& context, const v1::Job& job) {
-  if (job.phase() != v1::JOB_PHASE_QUEUED) return {};
+// Why it waits, and how far its start has come; the rest of a job's life is in the job.
+std::vector<std::string> why_it_waits(const Context& context, const v1::Job& job) {
+  if (job.phase() != v1::JOB_PHASE_QUEUED && job.phase() != v1::JOB_PHASE_LAUNCHING) return {};
   v1::ExplainJobRequest request;
   request.set_job(job.id());
   const auto answer = ask(context, &Jobs::ExplainJob, request);
-  if (!answer || answer->phase() != v1::JOB_PHASE_QUEUED) return {};
+  if (!answer || answer->phase() != job.phase()) return {};
   return {answer->lines().begin(), answer->lines().end()};
 }
 
@@ -61,7 +61,7 @@ void print_job(const Context& context, const v1::Job& job) {
   line("name", context.out.paint(render::Tint::Bold, job.spec().name()));
   line("id", job.id());
   line("phase", context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
-  for (const std::string& why : queue_says(context, job)) line("why", why);
+  for (const std::string& why : why_it_waits(context, job)) line("why", why);
   line("engine", job.spec().engine());
   line("submitted", render::ago_text(job.submitted_at(), now));
   if (job.has_ended_at()) line("ended", render::ago_text(job.ended_at(), now));

@@ -101,8 +101,9 @@ Error unanswered(const v1::SubmitJobRequest& request, const Interrupt& interrupt
                       interrupt.timed_out() ? "time was up" : "interrupted")};
 }
 
+// What was submitted, for a program: a job's id; "chain:ID" of a chain, whose name may be another one's later.
 void say_detached(const v1::SubmitJobResponse& response, const std::string& name) {
-  fmt::print("{}\n", response.job_id());
+  fmt::print("{}{}\n", response.stages().empty() ? "" : "chain:", response.job_id());
   if (render::is_terminal(2)) {
     fmt::print(stderr, "{}; follow it with 'muster watch {}'\n", response.repeated_request() ? "submitted before under this request id" : "submitted",
                render::printable(name));
@@ -187,6 +188,15 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
 }
 
 }  // namespace
+
+Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec, Interrupt& interrupt) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = std::move(spec);
+  request.set_request_id(fresh_request_id());
+  auto response = send(session, request, &interrupt);
+  if (!response && interrupt.fired()) return fail(unanswered(request, interrupt));
+  return response;
+}
 
 void warn_of_missing_paths(const Context& context, const std::vector<const v1::JobSpec*>& specs) {
   std::set<std::string> told;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client/commands/context.h"
+#include "client/commands/interrupt.h"
 #include "common/spec/parse.h"
 
 namespace muster::client {
@@ -19,6 +20,9 @@ struct SubmitOptions {
 
 // What a file asks for: `wanted` has no problems.
 Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options);
+
+// One job, without following it. Under a request id of its own: an answer that was lost is asked for again, and makes no second job.
+Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec, Interrupt& interrupt);
 
 // On stderr, a line each: plain paths that the specs take from and that are not on this machine; the nodes count.
 void warn_of_missing_paths(const Context& context, const std::vector<const v1::JobSpec*>& specs);

@@ -17,6 +17,7 @@ struct WaitOptions {
   std::string job;
   std::string until = "done";
   std::string timeout;
+  std::string stage;  // of a chain that is waited for, for messages: "stage 'train' of chain 'llama'"
 };
 
 // Nothing: not yet. done: the job's own exit code; running and checkpoint: 0, or the exit code of a job that ended without.
@@ -33,9 +34,8 @@ std::optional<int> reached(const v1::Job& job, const std::string& until) {
 }
 
 std::string doing(const WaitOptions& options) {
-  const std::string job = render::printable(options.job);
-  return options.until == "checkpoint" ? fmt::format("waiting for a checkpoint of job '{}'", job)
-                                       : fmt::format("waiting for job '{}' to be {}", job, options.until);
+  const std::string job = render::printable(options.stage.empty() ? fmt::format("job '{}'", options.job) : fmt::format("{} ({})", options.stage, options.job));
+  return options.until == "checkpoint" ? fmt::format("waiting for a checkpoint of {}", job) : fmt::format("waiting for {} to be {}", job, options.until);
 }
 
 bool may_matter(const std::string& event, const std::string& until) {
@@ -92,11 +92,12 @@ Result<int> wait_for_job(const Session& session, Interrupt& interrupt, const Wai
       return kTimedOut;
     }
   }
-  fmt::print(stderr, "muster: {}: {}; the job goes on\n", doing(options), interrupt.timed_out() ? "time is up" : "interrupted");
+  fmt::print(stderr, "muster: {}: {}; the {} goes on\n", doing(options), interrupt.timed_out() ? "time is up" : "interrupted",
+             options.stage.empty() ? "job" : "chain");
   return kTimedOut;
 }
 
-// Of a chain's name for all of its stages, one after another: the worst exit code.
+// By a chain's name, or chain:ID, for all of its stages, one after another: the worst exit code.
 Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions& options) {
   v1::GetJobRequest request;
   request.set_job(options.job);
@@ -106,6 +107,7 @@ Result<int> wait(const Session& session, Interrupt& interrupt, const WaitOptions
   for (const v1::ChainStage& stage : answer->chain()) {
     WaitOptions one = options;
     one.job = stage.job_id();
+    one.stage = fmt::format("stage '{}' of chain '{}'", stage.stage(), answer->job().spec().stage().chain_name());
     const auto code = wait_for_job(session, interrupt, one);
     if (!code || *code == kTimedOut) return code;
     worst = worse_exit(worst, *code);
@@ -125,7 +127,7 @@ void add_wait(CLI::App& app, Context& context, int& exit) {
       ->capture_default_str();
   add_timeout_option(*command, options->timeout, "at most this long");
   command->footer(
-      "a chain's name waits for all of its stages; the exit code is that of the worst\n"
+      "a chain's name, or the chain:ID that 'muster run -d' prints, waits for all of its stages; the exit code is that of the worst\n"
       "example:      muster wait llama-7b --timeout 2h && muster ckpt ls llama-7b\n"
       "exit:         0 reached  1 the job failed, or ended without a checkpoint  3 it was cancelled  4 time is up, or Ctrl-C");
   on_chosen(*command, context, exit, [options](const Context& chosen) {

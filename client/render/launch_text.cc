@@ -12,6 +12,8 @@
 namespace muster::render {
 namespace {
 
+constexpr std::string_view kRunDirectory = "(run directory)";  // as common/engine/plog.h has it
+
 template <class Words>
 std::string words_text(const Words& words) {
   std::string out;
@@ -25,8 +27,10 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
   width = std::min<std::size_t>(width, 64);
   std::string out;
   for (const auto& value : env) {
-    out += fmt::format("export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
-                       style.paint(Tint::Dim, "# " + printable(value.source())));
+    const bool untold = value.value().starts_with(kRunDirectory);
+    out += fmt::format(
+        "export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,
+        style.paint(Tint::Dim, fmt::format("# {}{}", printable(value.source()), untold ? "; the node tells its run directory when it has started" : "")));
   }
   return out;
 }

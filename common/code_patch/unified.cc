@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/base/controls.h"
+#include "common/base/utf8.h"
 
 namespace muster::code_patch {
 namespace {
@@ -14,7 +15,17 @@ namespace {
 constexpr std::size_t kNameMax = 4096, kShownMax = 120;
 constexpr std::string_view kNull = "/dev/null";
 
-std::string shown(std::string_view text) { return without_controls(text.substr(0, kShownMax), ""); }
+// Its beginning; messages are UTF-8, whatever a diff is written in.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (text = text.substr(0, kShownMax); !text.empty();) {
+    const std::size_t sound = utf8_prefix(text);
+    out += without_controls(text.substr(0, sound), "");
+    if (sound < text.size()) out += '?';
+    text.remove_prefix(std::min(sound + 1, text.size()));
+  }
+  return out;
+}
 
 class Lines {
  public:

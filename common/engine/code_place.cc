@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "common/engine/ranktable/table_text.h"
+#include "common/digest/sha256.h"
 
 namespace muster::engine {
 namespace {
@@ -52,7 +52,7 @@ void add_code_copy(v1::NodeLaunch& launch, const LaunchRequest& request, std::si
     all += fmt::format("{}:{} {}:", patch.name().size(), patch.name(), patch.content().size());
     all += patch.content();
   }
-  copy.set_sha256(ranktable::content_hash(all));
+  copy.set_sha256(sha256_hex(all));
 }
 
 }  // namespace muster::engine

@@ -88,7 +88,7 @@ struct RankPlan {
   std::string cwd;
   std::map<std::string, Value> env;  // all of this rank's
   std::vector<std::uint32_t> devices;
-  std::string plog_dir;  // where its engine's process log goes, below the node's run directory (plog.h); empty: where the engine, or the job, puts it
+  std::string plog_dir;      // where its engine's process log goes, below the node's run directory (plog.h); empty: where the engine, or the job, puts it
   std::string success_file;  // success.rank_file of this rank, absolute; empty: none
 };
 
@@ -111,8 +111,8 @@ struct CompanionPlan {
   std::map<std::string, Value> env;
 };
 
-// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one that has to be there as it is, and whose `items` are what it must
-// not say (config_checks.h).
+// A file of a node's that is changed on a copy for its ranks (patch_plan.h); without a path: one that has to be there as it is, and whose `items` are what it
+// must not say (config_checks.h).
 struct PatchPlan {
   std::size_t node = 0;
   std::string source;                                      // absolute
@@ -184,8 +184,8 @@ bool is_device_type(std::string_view asked, std::string_view has);
 
 // What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
 inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup", kNodeScript = "node-script",
-                                  kPatchedFiles = "patched-files", kContainers = "containers", kRankFiles = "rank-files",
-                                  kCodePatches = "code-patches";
+                                  kPatchedFiles = "patched-files", kContainers = "containers", kRankFiles = "rank-files", kCodePatches = "code-patches",
+                                  kContainerLimits = "container-limits";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
 // Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";
@@ -233,8 +233,8 @@ Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string resume_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);
 std::string code_dir(const v1::JobSpec& spec, std::string_view out_dir, std::size_t node);  // code.at; with code.patches the node's copy of it
-std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt);  // logs of ranks that a node's script has started
-std::string work_dir(std::string_view out_dir, std::uint32_t attempt);      // below it, working directories that muster makes
+std::string rank_log_dir(std::string_view out_dir, std::uint32_t attempt);                  // logs of ranks that a node's script has started
+std::string work_dir(std::string_view out_dir, std::uint32_t attempt);                      // below it, working directories that muster makes
 Result<std::string> creates_path(const v1::JobSpec& spec, std::string_view out_dir);  // stage.creates, absolute; empty: it has none. Errors: as checkpoint_dir
 
 // --- templates: a closed list; `$$` is a dollar -----------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
   if (patches_files(spec)) needed.push_back(kPatchedFiles);
   if (!spec.runtime().image().empty()) needed.push_back(kContainers);
+  if (spec.runtime().limits().memory() != 0 || spec.runtime().limits().millicpus() != 0) needed.push_back(kContainerLimits);
   if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
   if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
   return needed;

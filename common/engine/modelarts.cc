@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/group_text.h"
 #include "common/engine/ranktable/read_table.h"
@@ -107,7 +108,7 @@ void put_group_list(Launching& launching) {
   auto text = ranktable::group_list_text(*table, platform_job(request) + "-worker");
   if (!text) return report_no_list(launching, text.error().message);
   const auto bytes = std::make_shared<const std::string>(*std::move(text));
-  const std::string hash = ranktable::content_hash(*bytes);
+  const std::string hash = sha256_hex(*bytes);
   for (const std::size_t node : nodes)
     launching.plan.files.push_back({.node = node, .path = rank_table_path(request, node, kCloudTable), .content = bytes, .sha256 = hash, .source = kCompat});
   for (RankPlan& rank : launching.plan.ranks)

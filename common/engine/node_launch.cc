@@ -87,6 +87,8 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
   if (spec.runtime().image().empty()) return;
   v1::Container& container = *launch.mutable_container();
   container.set_image(spec.runtime().image());
+  container.set_memory(spec.runtime().limits().memory());
+  container.set_millicpus(spec.runtime().limits().millicpus());
   for (const v1::MountSpec& mount : spec.runtime().mounts()) {
     v1::ContainerMount& out = *container.add_mounts();
     out.set_source(mount.source());

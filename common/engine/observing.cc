@@ -8,9 +8,9 @@
 #include <memory>
 #include <set>
 
+#include "common/digest/sha256.h"
 #include "common/engine/arguments.h"
 #include "common/engine/ranktable/json_tree.h"
-#include "common/engine/ranktable/table_text.h"
 #include "common/engine/ranktable/words.h"
 
 namespace muster::engine {
@@ -235,7 +235,7 @@ void put_dump(Launching& launching) {
     dir = fmt::format("{}{}{}/attempt-{}", own, own.ends_with('/') ? "" : "/", request.job_id, request.attempt);
   }
   const auto content = std::make_shared<const std::string>(text_with_path(*std::move(file), dir));
-  const std::string hash = ranktable::content_hash(*content);
+  const std::string hash = sha256_hex(*content);
   std::set<std::size_t> nodes;
   for (RankPlan& rank : launching.plan.ranks) {
     const std::string path = fmt::format("{}/dump/node-{}/data_dump.json", work_dir(request.out_dir, request.attempt), rank.node);

@@ -199,7 +199,7 @@ class PatchPlanner {
       }
     replace(first.node, names, made);
     std::ranges::move(made, std::back_inserter(planning_.plan.patched));
-    needs(first, "launch.script", spec_.launch().run().empty() ? spec_.launch().script() : "");
+    needs_script(first);
     needs(first, "launch.config", spec_.launch().config());
     check_config(first);
   }
@@ -237,9 +237,34 @@ class PatchPlanner {
   // A file that has to be there, though it is not changed.
   void needs(const RankPlan& first, const char* key, std::string_view path) {
     if (path.empty() || has_template(path)) return;
-    const std::string source = plain_path(text(key, below_code(spec_, path), first));
+    add_needed(first, key, plain_path(text(key, below_code(spec_, path), first)));
+  }
+
+  void add_needed(const RankPlan& first, const char* key, const std::string& source) {
     const bool known = std::ranges::any_of(planning_.plan.patched, [&](const PatchPlan& one) { return one.node == first.node && one.source == source; });
     if (!known) planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
+  }
+
+  // With templates it may be another one of each rank; what cannot be filled in is said of the command line.
+  void needs_script(const RankPlan& first) {
+    if (!spec_.launch().run().empty()) return;
+    const std::string& script = spec_.launch().script();
+    if (!has_template(script)) return needs(first, "launch.script", script);
+    class OfARank final : public TemplateValues {
+     public:
+      OfARank(const PatchPlanning& planning, const RankPlan& rank) : planning_(planning), rank_(rank) {}
+      [[nodiscard]] Result<std::string> value(std::string_view name) const override { return planning_.value(rank_, name); }
+
+     private:
+      const PatchPlanning& planning_;
+      const RankPlan& rank_;
+    };
+    const auto parsed = Template::parse(below_code(spec_, script));
+    for (const RankPlan& rank : planning_.plan.ranks) {
+      if (!parsed || rank.node != first.node) continue;
+      const auto path = parsed->expand(OfARank(planning_, rank), kTextBytesMax);
+      if (path && path->starts_with('/')) add_needed(first, "launch.script", plain_path(*path));
+    }
   }
 
   // What the configuration must not say, but where a change says otherwise.

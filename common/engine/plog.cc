@@ -12,7 +12,7 @@ void put_plog(Launching& launching, const Engine& engine) {
     const bool writes_one = engine.hccl && is_ascend(device_type(request, request.nodes[rank.node]));
     if ((!writes_one && !observe.plog()) || rank.env.contains(std::string(kProcessLogPath))) continue;
     rank.plog_dir = fmt::format("plog/rank-{}", rank.rank);
-    put(rank.env, kProcessLogPath.data(), fmt::format("(run directory)/{}", rank.plog_dir), "observe.plog");
+    put(rank.env, kProcessLogPath.data(), fmt::format("{}/{}", kRunDirectory, rank.plog_dir), "observe.plog");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/rank_table.h"
 #include "common/engine/ranktable/words.h"
@@ -154,7 +155,7 @@ std::string refusal(const ranktable::Findings& found, const LaunchRequest& reque
 std::shared_ptr<const ranktable::TableFile> file_of(std::string bytes) {
   auto file = std::make_shared<ranktable::TableFile>();
   file->bytes = std::move(bytes);
-  file->hash = ranktable::content_hash(file->bytes);
+  file->hash = sha256_hex(file->bytes);
   return file;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <set>
 
 #include "common/base/controls.h"
@@ -16,6 +15,7 @@
 #include "common/engine/training_end.h"
 #include "common/spec/complete_code.h"
 #include "common/spec/complete_container.h"
+#include "common/spec/complete_limits.h"
 #include "common/spec/complete_patch.h"
 #include "common/spec/complete_schedule.h"
 #include "common/spec/complete_stage.h"
@@ -177,12 +177,8 @@ class Completer {
     if (runtime.user().empty()) runtime.set_user("submitter");
     if (runtime.user() != "submitter")
       problem("runtime.user", fmt::format("'{}' is not accepted: another user is not in this release ({})", shown(runtime.user()), accepted("runtime.user")));
-    if (!runtime.has_limits()) {
-      runtime.mutable_limits()->set_nofile(1'048'576);
-      runtime.mutable_limits()->set_memlock(std::numeric_limits<std::uint64_t>::max());
-    }
-    if (runtime.limits().nofile() > 1'048'576)
-      problem("runtime.limits.nofile", fmt::format("{} is out of range ({})", runtime.limits().nofile(), accepted("runtime.limits.nofile")));
+    if (!runtime.has_limits()) set_default_limits(*runtime.mutable_limits());
+    check_limits(spec_, [this](std::string key, std::string message) { problem(std::move(key), std::move(message)); });
   }
 
   void setup(v1::RuntimeSpec& runtime) {

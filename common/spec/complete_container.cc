@@ -16,12 +16,12 @@ constexpr std::string_view kFileScheme = "file://";
 constexpr std::size_t kImageNameMax = 512, kPathMax = 4096;
 constexpr int kMountsMax = 64;
 
-// What is wrong with it as a path that a container tool is given, "SRC:DST"; empty: nothing.
+// What is wrong with it as a path that a container tool is given, as one of comma-separated values; empty: nothing.
 std::string path_trouble(std::string_view path) {
   if (!path.starts_with('/')) return "is not absolute";
   if (path.size() > kPathMax) return fmt::format("has {} bytes, at most {}", path.size(), kPathMax);
   if (std::ranges::any_of(path, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; })) return "has control characters in it";
-  if (path.find_first_of(":,") != std::string_view::npos) return "has a ':' or ',' in it, which podman and docker cannot be told";
+  if (path.find_first_of(",\"") != std::string_view::npos) return "has a ',' or '\"' in it, which podman and docker cannot be told";
   for (std::size_t at = 1; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);

@@ -33,9 +33,11 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in"},
     {"runtime.mounts", Special, "[]", "list of SRC[:DST][:ro] | {source: , target: , read_only: }", "", "files and directories of the node inside the container, beside the job's own"},
     {"runtime.user", Text, "submitter", "submitter", "", "whom the ranks run as; submitter: the user of the node's agent"},
-    {"runtime.limits", Section, "", "", "", "limits of a rank's process; raising one without the right to is a warning"},
+    {"runtime.limits", Section, "", "", "", "limits of a rank's process, where raising one without the right to is a warning, and of a node's container"},
     {"runtime.limits.nofile", Special, "1048576", "1..1048576 | null", "", "open files; null: as the system has it"},
     {"runtime.limits.memlock", Special, "unlimited", "a size | unlimited | null", "", "memory that may be locked; null: as the system has it"},
+    {"runtime.limits.memory", Special, "null", "a size, at least 16MiB | null", "", "memory of all processes of a node's container together; null: as much as there is"},
+    {"runtime.limits.cpus", Special, "null", "0.1..4096, at most three decimals | null", "", "processors that all processes of a node's container may keep busy together; null: all"},
 
     {"launch", Section, "", "", "", "what is started, and how often"},
     {"launch.per", Choice, "rank", "rank | node | once", "", "rank: a process a device; node: a script a node, which starts its ranks itself; once: one process in all, on the first node"},
@@ -62,7 +64,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
 
     {"network", Section, "", "", "", "how ranks reach each other"},
-    {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one of the node's address"},
+    {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one that routes to the first node"},
     {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range"},
 
     {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used where they lie: ${inputs.NAME} is the absolute path, the same on every node"},

@@ -68,14 +68,18 @@ class SpecReader {
   void inputs(const Node& node, const KeyRow& row);
   void input(const std::string& name, const Node& node, const std::string& key);
   void no_stages(const Node& node, const KeyRow& row);
+  // read_limits.cc
+  v1::LimitSpec& limits();
+  void nofile(const Node& node, const KeyRow& row);
+  void memlock(const Node& node, const KeyRow& row);
+  void memory(const Node& node, const KeyRow& row);
+  void cpus(const Node& node, const KeyRow& row);
   // read_special.cc
   std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
   void code_from(const Node& node, const KeyRow& row);
   void code_at(const Node& node, const KeyRow& row);
   void setup(const Node& node, const KeyRow& row);
   void setup_run(const Node& node, const KeyRow& row);
-  void nofile(const Node& node, const KeyRow& row);
-  void memlock(const Node& node, const KeyRow& row);
   void launch_run(const Node& node, const KeyRow& row);
   void launch_args(const Node& node, const KeyRow& row);
   void launch_config(const Node& node, const KeyRow& row);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <limits>
 
 #include "common/engine/text.h"
 #include "common/spec/read_spec.h"
@@ -21,6 +20,8 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"runtime.setup.run", &SpecReader::setup_run},
       {"runtime.limits.nofile", &SpecReader::nofile},
       {"runtime.limits.memlock", &SpecReader::memlock},
+      {"runtime.limits.memory", &SpecReader::memory},
+      {"runtime.limits.cpus", &SpecReader::cpus},
       {"launch.run", &SpecReader::launch_run},
       {"launch.args", &SpecReader::launch_args},
       {"launch.config", &SpecReader::launch_config},
@@ -176,30 +177,6 @@ void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::str
     else
       item_problem(item, fmt::format("{}[{}]", key, i), item_must);
   }
-}
-
-void SpecReader::nofile(const Node& node, const KeyRow& row) {
-  v1::LimitSpec& limits = *spec_.mutable_runtime()->mutable_limits();
-  if (node.kind == Node::Kind::Null) return limits.set_nofile(0);
-  const std::string* value = text(node, row);
-  if (value == nullptr) return;
-  if (auto number = parse_number(*value, 1, 1'048'576))
-    limits.set_nofile(*number);
-  else
-    problem(node, std::string(row.key), number.error().message);
-}
-
-void SpecReader::memlock(const Node& node, const KeyRow& row) {
-  v1::LimitSpec& limits = *spec_.mutable_runtime()->mutable_limits();
-  if (node.kind == Node::Kind::Null) return limits.set_memlock(0);
-  const std::string* value = text(node, row);
-  if (value == nullptr) return;
-  if (*value == "unlimited") return limits.set_memlock(std::numeric_limits<std::uint64_t>::max());
-  auto size = parse_size(*value);
-  if (size && *size > 0)
-    limits.set_memlock(*size);
-  else
-    problem(node, std::string(row.key), size ? "must be more than 0 (a size | unlimited | null)" : size.error().message);
 }
 
 void SpecReader::launch_run(const Node& node, const KeyRow& row) {

@@ -127,6 +127,14 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   return *value;
 }
 
+Result<std::uint64_t> parse_thousandths(std::string_view text) {
+  std::string_view rest = text;
+  const auto number = rest.empty() ? std::nullopt : Decimal::take(rest);
+  const auto value = number && number->scale <= 1000 ? number->times(1000) : std::nullopt;
+  if (!value || !rest.empty()) return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is not a number with at most three decimals", shown(text)));
+  return *value;
+}
+
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

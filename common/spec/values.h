@@ -22,6 +22,9 @@ Result<std::uint64_t> parse_size(std::string_view text);
 // Decimal digits only.
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t least, std::uint64_t most);
 
+// "1.5": 1500. At most three decimals.
+Result<std::uint64_t> parse_thousandths(std::string_view text);
+
 // "[4,8)": 4 5 6 7.
 Result<std::vector<std::uint32_t>> parse_device_range(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "common/engine/plog.h"
 #include "common/engine/table_plan.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/job_ref.h"
@@ -46,7 +47,11 @@ void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
   const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - recorded.first_rank);
   if (index < programs.size() && shown.argv_size() > 0) shown.set_argv(0, programs[index]);
   std::map<std::string, v1::EnvValue> env;
-  for (const v1::EnvValue& value : shown.env()) env[value.name()] = value;
+  for (v1::EnvValue& value : *shown.mutable_env()) {
+    if (!recorded.resolved.run_dir().empty() && value.value().starts_with(engine::kRunDirectory))
+      value.set_value(recorded.resolved.run_dir() + value.value().substr(engine::kRunDirectory.size()));
+    env[value.name()] = value;
+  }
   for (const std::string& variable : recorded.resolved.env()) {
     const std::size_t equals = variable.find('=');
     v1::EnvValue value;

@@ -322,7 +322,7 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
 
 namespace {
 
-// Devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, findings.
+// Devices by type, readings without their texts and with one occupant at most, uses; no labels, interfaces, routes, findings.
 void make_brief(v1::Node& node) {
   v1::Inventory& inventory = *node.mutable_inventory();
   v1::Inventory brief;

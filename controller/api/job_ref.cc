@@ -1,11 +1,14 @@
 #include "controller/api/job_ref.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ranges>
 #include <vector>
 
 #include "controller/api/chain_view.h"
 #include "controller/api/job_id.h"
+#include "controller/core/chains.h"
 
 namespace muster::controller {
 namespace {
@@ -27,6 +30,21 @@ void add_with_prefix(const Map& map, const std::string& prefix, bool archived, s
   }
 }
 
+constexpr std::string_view kChainMark = "chain:";
+
+Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id, const std::string& doing) {
+  if (const JobId chain = core::chain_of(ledger, JobId(id)); !chain.empty()) return stage_of(ledger, chain);
+  std::vector<JobId> found;
+  for (auto at = ledger.chains.lower_bound(JobId(id)); !id.empty() && at != ledger.chains.end() && at->first.str().starts_with(id) && found.size() < 2; ++at)
+    found.push_back(at->first);
+  if (found.size() == 1) return stage_of(ledger, found.front());
+  if (!found.empty())
+    return fail(ErrorCode::Conflict, fmt::format("{}: the prefix is ambiguous ('{}', '{}'); give more of the id", doing, found[0].str(), found[1].str()));
+  return fail(ErrorCode::NotFound, doing +
+                                       ": no chain has a job of this id; 'muster ps -a' lists the jobs, and what ended more than 7 days ago is shown by their "
+                                       "own ids alone");
+}
+
 }  // namespace
 
 Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) {
@@ -40,6 +58,7 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
       return JobRef{.id = ledger.tombstones.rbegin()->first, .archived = true};
     return JobRef{.id = ledger.jobs.rbegin()->first};
   }
+  if (text.starts_with(kChainMark)) return resolve_chain(ledger, text.substr(kChainMark.size()), "finding chain '" + text.substr(kChainMark.size()) + "'");
   const JobId id(text);
   if (ledger.jobs.contains(id)) return JobRef{.id = id};
   if (ledger.tombstones.contains(id)) return JobRef{.id = id, .archived = true};

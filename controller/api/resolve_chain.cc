@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "common/engine/engine.h"
@@ -179,7 +180,7 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   for (const core::CheckpointRecord& one : job.whole) {
     // One that is asked for by its number is meant, whatever was made of it before.
     if (start.has_step() ? one.step != start.step() : one.set_aside) continue;
-    if (picked == nullptr || std::pair(one.step, one.attempt) > std::pair(picked->step, picked->attempt)) picked = &one;
+    if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) > std::tuple(picked->step, !picked->set_aside, picked->attempt)) picked = &one;
   }
   if (picked != nullptr) {
     v1::StartPoint point;

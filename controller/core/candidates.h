@@ -40,6 +40,9 @@ class Candidates {
   // Of a gang over several nodes, some of which have an address that is not this host's alone, the others are not used.
   void only_routable();
   void heed_pauses(bool heed);
+  // For reasons that are not a node's alone, beside nodes(): empty where there is none. Instead of those that were given before.
+  void leave_out(std::vector<std::string> reasons);
+  [[nodiscard]] bool leaves_some_out() const { return !left_out_.empty(); }
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
   // Also with what is seen of its devices now: a card that is bad, or in use by others, does not count.
@@ -68,6 +71,7 @@ class Candidates {
   std::string type_;
   bool only_routable_ = false, heed_pauses_ = true;
   mutable std::vector<std::optional<Fit>> free_;  // beside nodes_, as far as asked for
+  std::vector<Fit> left_out_;                     // beside nodes_, or none
 };
 
 }  // namespace muster::core

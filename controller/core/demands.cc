@@ -1,9 +1,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include "common/digest/sha256.h"
 #include "common/engine/engine.h"
 #include "common/engine/hccl_cards.h"
-#include "common/engine/ranktable/table_text.h"
 #include "common/engine/table_plan.h"
 #include "controller/core/placing.h"
 
@@ -24,7 +24,7 @@ std::string demands_of(const v1::JobSpec& spec) {
   demands.push_back('\0');
   v1::ResourceSpec resources = spec.resources();
   // The user's own table may be long, and every line of the queue is named by what it demands.
-  if (resources.has_rank_table()) resources.mutable_rank_table()->set_content(ranktable::content_hash(spec.resources().rank_table().content()));
+  if (resources.has_rank_table()) resources.mutable_rank_table()->set_content(sha256_hex(spec.resources().rank_table().content()));
   google::protobuf::io::StringOutputStream stream(&demands);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);  // the labels of `select` are a map, whose order is otherwise any

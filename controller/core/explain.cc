@@ -84,6 +84,11 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     const char* what = runtime.image().empty() ? "runtime.setup" : runtime.setup().empty() ? "runtime.image" : "runtime.image, runtime.setup";
     lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node", attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
+    std::size_t told = 0;
+    for (const std::string& node : setting_up) {
+      const std::string& text = seen->second.setting_up.at(NodeName(node));
+      if (!text.empty() && ++told <= kNodesNamed) lines.push_back(fmt::format("node '{}': {}", node, text));
+    }
   }
   if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));
 }

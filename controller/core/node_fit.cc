@@ -36,6 +36,14 @@ const v1::NetworkInterface* interface_of(const NodeRecord& node, std::string_vie
   return found == all.end() ? nullptr : &*found;
 }
 
+// The interface that has it, however it is written. Empty: none that the node tells.
+std::string interface_with(const NodeRecord& node, const std::string& address) {
+  for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
+    if (std::ranges::any_of(one.addresses(), [&](const std::string& its) { return is_same(its, address); })) return one.name();
+  }
+  return {};
+}
+
 std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
   const std::string& name = spec.network().interface();
   if (is_any(name)) return {};
@@ -58,6 +66,7 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kSetup) return "does not run runtime.setup";
   if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
+  if (feature == engine::kContainerLimits) return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";
   return "cannot do what this job needs";
 }
 
@@ -212,15 +221,7 @@ PlacedNode pinned(const NodeRecord& node, const v1::JobSpec& spec, std::string_v
                     .address = training_address(node, spec),
                     .devices = std::move(devices),
                     .device_type = std::string(type)};
-  if (is_any(spec.network().interface())) {
-    for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
-      if (std::ranges::none_of(one.addresses(), [&](const std::string& address) { return is_same(address, placed.address); })) continue;
-      placed.interface = one.name();
-      break;
-    }
-  } else {
-    placed.interface = spec.network().interface();
-  }
+  placed.interface = is_any(spec.network().interface()) ? interface_with(node, placed.address) : spec.network().interface();
   pin_devices(placed, node);
   return placed;
 }

@@ -35,7 +35,8 @@ std::string lacks_beside_devices(const NodeRecord& node, const v1::JobSpec& spec
 // Types of device that would do, in the order in which they are tried.
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes, const v1::JobSpec& spec);
 
-// Where the job's traffic goes: the node's address, or that of network.interface. Empty: it has none there.
+// Where the job's traffic goes as far as the node itself can tell: its address, or that of network.interface. Empty: it has none there. Over several nodes the
+// former may become another (training_route.h).
 std::string training_address(const NodeRecord& node, const v1::JobSpec& spec);
 
 // Without ranks, ports and a name for rank tables.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "common/base/controls.h"
 #include "common/base/utf8.h"
 #include "controller/core/checkpoints.h"
 #include "controller/core/lost_end.h"
@@ -24,6 +25,12 @@ void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   checkpoint.expected = std::max(checkpoint.expected, reading.expected());
   checkpoint.sealed = checkpoint.sealed || reading.sealed();
   if (!reading.path().empty()) checkpoint.path = reading.path();
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kSetupTextBytes = 128;
+  if (text.size() > kSetupTextBytes) text.resize(utf8_prefix(std::string_view(text).substr(0, kSetupTextBytes)));
+  return text;
 }
 
 // As an agent of this release says it; what another might say is not kept without end.
@@ -175,7 +182,7 @@ class Observer {
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, now_);
     if (reading.setting_up()) {
-      seen.setting_up.insert(node);
+      seen.setting_up[node] = without_controls(shortened(reading.setup_text()));
     } else {
       seen.setting_up.erase(node);
     }

@@ -85,6 +85,15 @@ std::string shortage_text(const Placing& placing, const Candidates& candidates, 
   return fmt::format("{}, {} fit{}{}{}", need_text(placing, candidates), fitting, reasons_text(reasons), pods.empty() ? "" : "; ", pods);
 }
 
+std::string apart_text(const Candidates& candidates, const std::vector<bool>& able, const TrainingRoutes::Circle& circle, std::size_t first) {
+  const std::string why = no_route_text(circle, *candidates.nodes()[first]);
+  std::vector<std::string> reasons;
+  for (std::size_t at = 0; at < able.size(); ++at) {
+    if (able[at] && !circle.in[at]) reasons.push_back(fmt::format("'{}' {}", candidates.nodes()[at]->name.str(), why));
+  }
+  return fmt::format("{} of {} nodes that could do meet{}{}", circle.size, std::ranges::count(able, true), reasons_text(reasons), kWhenTheyDoNotMeet);
+}
+
 std::string port_shortage_text(const Placing& placing, const Candidates& candidates, HostPorts& ports) {
   const v1::JobSpec& spec = placing.job.spec;
   const Limits& limits = placing.limits;

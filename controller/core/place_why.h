@@ -8,6 +8,7 @@
 #include "controller/core/candidates.h"
 #include "controller/core/host_ports.h"
 #include "controller/core/placing.h"
+#include "controller/core/training_route.h"
 
 namespace muster::core {
 
@@ -20,6 +21,9 @@ std::string never_text(const Placing& placing, const Candidates& candidates, std
 
 // They could, but not now.
 std::string shortage_text(const Placing& placing, const Candidates& candidates, std::size_t fitting, const std::string& pods);
+
+// Of the nodes that could do each for itself, those that do not get to rank 0's if that is on `first`.
+std::string apart_text(const Candidates& candidates, const std::vector<bool>& able, const TrainingRoutes::Circle& circle, std::size_t first);
 
 // Of the nodes that could run rank 0 but for its port.
 std::string port_shortage_text(const Placing& placing, const Candidates& candidates, HostPorts& ports);

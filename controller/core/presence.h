@@ -41,7 +41,7 @@ struct CheckpointSeen {
 struct AttemptSeen {
   std::map<RankNo, RankSeen> ranks;
   std::map<std::int64_t, CheckpointSeen> checkpoints;  // newest few steps
-  std::set<NodeName> setting_up;                       // runtime.setup is under way there
+  std::map<NodeName, std::string> setting_up;          // runtime.image is being brought, or runtime.setup is under way there: how far, if that can be told
   std::int64_t best_step = -1;
   double step_seconds = 0;  // mean of the recent ones
   WallTime last_sample_at{};

@@ -148,7 +148,24 @@ def frames():
             frame(event) + frame(event + b"\x22\x00"), frame(event)[:-1] + b"x"]  # fmt: skip
 
 
+def diff():
+    body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
+    git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
+    plain = b"diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ new/t/x.py\t2024-01-02 00:00:00 +0000\n" + body + b"Only in new: y\n"
+    come_and_go = (b"diff --git a/n b/n\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
+                   b"diff --git a/o b/o\ndeleted file mode 100644\nindex 1..0\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+                   b"diff --git a/m.py b/n.py\nsimilarity index 100%\nrename from m.py\nrename to n.py\n"
+                   b"diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n")  # fmt: skip
+    mail = b"From 12ab\nSubject: [PATCH] --- not a file\n\n---\n t/x.py | 2 +-\n\n" + git + b"-- \n2.39\n"
+    return [git, plain, come_and_go, mail, b"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n"]
+
+
 WORDS = {
+    "diff": r'''
+        "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
+        "index 1..2 " "120000" "160000" "100755" "rename from " "rename to " "copy from " "GIT binary patch" "Binary files " " differ" "\\ No newline" "../"
+        ".git/" "-- "
+    ''',
     "ranktable": r'''
         "status" "completed" "initializing" "version" "1.0" "1.2" "server_count" "server_list" "server_id" "device" "device_id" "device_ip" "rank_id"
         "host_ip" "host_nic_ip" "super_device_id" "super_pod_list" "super_pod_id" "group_count" "group_list" "group_name" "device_count" "device_num"
@@ -185,6 +202,6 @@ def dictionary(target):
 
 def write(target, folder):
     os.makedirs(folder, exist_ok=True)
-    for seed in {"checkpoint": checkpoint, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
+    for seed in {"checkpoint": checkpoint, "diff": diff, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
         with open(os.path.join(folder, hashlib.sha1(seed).hexdigest()), "wb") as file:
             file.write(seed)

@@ -29,6 +29,7 @@ bool is_plain(std::string_view text);
 
 // The targets, one file each in targets/.
 void checkpoint(std::string_view input);
+void diff(std::string_view input);
 void frames(std::string_view input);
 void log(std::string_view input);
 void patch(std::string_view input);

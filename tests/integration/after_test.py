@@ -84,7 +84,8 @@ class After(unittest.TestCase):
             submit = ("run", "-d", path, "--set", "schedule.after=long", "--set", "name=waiting", "--request-id", "once")
             job = cluster.muster(*submit).split()[0]
             self.assertEqual(cluster.muster(*submit).split()[0], job)
-            self.assertIn(f"would wait: for job 'long' ({long}), which is ", cluster.muster("plan", path, "--set", "schedule.after=long"))
+            plan = cluster.muster("plan", path, "--set", "schedule.after=long")
+            self.assertRegex(plan, rf"^would wait: for job 'long' \({long}\), which is .*\nshown on nodes that are made up: ")
             last = cluster.muster("plan", path, "--set", "schedule.after='@last'")
             self.assertIn(f"would wait: for job 'waiting' ({job}), which is queued behind others", last)
             cluster.muster("cancel", job)

@@ -174,6 +174,7 @@ class OneCluster(Case):
             with self.subTest(verb[0]):
                 done = self.cluster.muster(*verb, "nothing")
                 self.said(self.cluster, f"unknown job: {verb[0]}", done, 10)
+        self.said(self.cluster, "unknown chain: wait", self.cluster.muster("wait", "chain:nothing"), 10)
         self.said(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
         self.said(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
         self.said(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)

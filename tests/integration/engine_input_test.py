@@ -74,9 +74,44 @@ class Cards(told.Case):
         self.refused("three cards where all nodes are 910", self.mindformers(resources="{nodes: 1, devices: 3, type: ascend}"), 2)
 
     def test_files_that_are_not_there(self):
-        self.refused("a configuration that is missing", self.mindformers(config="configs/run_llama_7b.yaml"), 1)
+        one = "{hosts: [n0], type: ascend}"  # of two nodes either may be the first to say so
+        self.refused("a configuration that is missing", self.mindformers(config="configs/run_llama_7b.yaml", resources=one), 1)
         spec = "name: gpt\nengine: megatron\nlaunch: {script: run_mindformers.py}\nresources: {devices: 1}\nrecovery: {max_restarts: 0}\n"
         self.refused("a script that is missing", spec, 1)
+
+    def test_whatever_is_not_there_is_told_by_its_key(self):
+        for name in ("pretrain_vlm.py", "run_distribute.sh", "train.diff"):
+            self.cluster.write(name, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" if name == "train.diff" else "")
+        os.makedirs(self.cluster.path("code"))
+        self.cluster.write("code/train_gpt.py", "")
+        self.cluster.write("code/x", "a\n")
+        config, code = "configs/run_llama2_7b.yaml", self.cluster.path("code")
+        missing = {
+            "a script: mindformers": ("mindformers", f"{{script: run_mindformer2.py, config: {config}}}", ""),
+            "a script: mindspeed-mm": ("mindspeed-mm", "{script: pretrain_vl.py, args: '--mm-model a.json'}", ""),
+            "a script: torch, no Python": ("torch", "{script: run_distributed.sh}", ""),
+            "a script: a template": ("torch", "{script: 'pretrain_vlm${rank}.py'}", ""),
+            "a script: per node": ("megatron", "{per: node, script: run_distributed.sh}", ""),
+            "a script: per node, in a command": ("megatron", "{per: node, run: bash run_distributed.sh 2}", ""),
+            "a script: per once, in a command": ("command", "{per: once, run: python3 -u pretrain_vl.py}", ""),
+            "a script: in code with patches": ("torch", "{script: train_gtp.py}", f"code: {{at: {code}, patches: [train.diff]}}\n"),
+            "a script: not to be executed": ("torch", "{script: run_distribute.sh}", ""),
+            "the code": ("torch", "{script: train_gpt.py}", f"code: {{at: {code[:-1]}}}\n"),
+            "the code: per once, no script": ("command", "{per: once, run: 'true'}", f"code: {{at: {code[:-1]}}}\n"),
+            "the working directory": ("torch", "{script: pretrain_vlm.py, cwd: config}", ""),
+            "the interpreter": ("torch", "{script: pretrain_vlm.py}", "runtime: {python: venv/bin/python}\n"),
+            "the interpreter: by its name": ("torch", "{script: pretrain_vlm.py}", "runtime: {python: pyton3, env: {PATH: '/usr/bin:/bin'}}\n"),
+            "a program": ("command", "{run: pyton3 pretrain_vlm.py}", "runtime: {env: {PATH: '/usr/bin:/bin'}}\n"),
+            "a file to change": ("mindformers", f"{{config: {config}, patch: {{configs/run_llama_7b.yaml: {{a: 1}}}}, args: '--also configs/run_llama_7b.yaml'}}", ""),
+            "a file of the setup": ("torch", "{script: pretrain_vlm.py}", "runtime: {setup: [source configs/set_env.sh]}\n"),
+        }
+        for title, (engine, launch, more) in missing.items():
+            with self.subTest(title):
+                spec = f"name: job\nengine: {engine}\nlaunch: {launch}\nresources: {{hosts: [n0], devices: 1, type: ascend}}\nrecovery: {{max_restarts: 0}}\n{more}"
+                self.refused(f"what is missing: {title}", spec, 1)
+        self.refused("what is missing: a rank table of one's own", self.mindformers(resources="{rank_table: hccl.json, type: ascend}"), 64)
+        spec = f"name: job\nengine: torch\nlaunch: {{script: train_gpt.py}}\ncode: {{at: {code}, patches: [trian.diff]}}\nresources: {{devices: 1}}\n"
+        self.refused("what is missing: a patch", spec, 64)
 
     def test_a_configuration_that_no_attempt_could_go_on_from(self):
         self.cluster.write("configs/plain.yaml", "runner_config:\n  epochs: 1\n  sink_mode: False\n")

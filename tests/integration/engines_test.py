@@ -81,8 +81,10 @@ class Trainers(unittest.TestCase):
     def setUp(self):
         self.root = tempfile.mkdtemp(prefix="muster-trainers-")
         self.addCleanup(shutil.rmtree, self.root)
-        self.code = install(self.path("code"), {"pretrain_gpt.py": "megatron-core-0.12", "run_mindformer.py": "mindformers-r0.6", "old.py": "mindformers-r0.3",
-                                                "new.py": "mindformers-r1.0"})  # fmt: skip
+        self.code = install(self.path("code"), {
+            "pretrain_gpt.py": "megatron-core-0.12", "gpt_0_8.py": "megatron-core-0.8", "gpt_0_16.py": "megatron-core-0.16",
+            "trainer.py": "mindspeed-mm-26.1-fsdp2", "run_mindformer.py": "mindformers-r0.6", "old.py": "mindformers-r0.3",
+            "new.py": "mindformers-r1.0", "newer.py": "mindformers-r1.5"})  # fmt: skip
         self.save = self.path("save")
 
     def path(self, *names):
@@ -111,13 +113,13 @@ class Trainers(unittest.TestCase):
 
     # ---- Megatron-LM
 
-    def gpt(self, *args, world=2, env=None, ranks=None):
+    def gpt(self, *args, world=2, env=None, ranks=None, script="pretrain_gpt.py", base=GPT):
         # Bound and not listening: rank 0 can still listen there, and nobody else is given this port meanwhile.
         with socket.socket() as port:
             port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             port.bind(("127.0.0.1", 0))
-            starts = [([*GPT, *args], {**torchrun(rank, world, port.getsockname()[1]), **(env or {})}, self.root) for rank in ranks or range(world)]
-            return self.run_all("pretrain_gpt.py", starts)
+            starts = [([*base, *args], {**torchrun(rank, world, port.getsockname()[1]), **(env or {})}, self.root) for rank in ranks or range(world)]
+            return self.run_all(script, starts)
 
     def gpt_says(self, code, words, *args, **more):
         for status, out in self.gpt(*args, **more):
@@ -156,6 +158,79 @@ class Trainers(unittest.TestCase):
         self.gpt_says(1, "require setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1", "--tensor-model-parallel-size", "2", ranks=[0])
         self.gpt_says(0, "", "--tensor-model-parallel-size", "2", env={"CUDA_DEVICE_MAX_CONNECTIONS": 1})
 
+    def test_other_releases(self):
+        old = {"script": "gpt_0_8.py", "base": GPT[: GPT.index("--ckpt-format")], "env": {"CUDA_DEVICE_MAX_CONNECTIONS": 1}}
+        dist = ["--use-dist-ckpt", "--dist-ckpt-format", "torch_dist"]
+        self.gpt_says(2, "unrecognized arguments: --ckpt-format torch", "--ckpt-format", "torch", **{**old, "ranks": [0]})
+        self.gpt_says(1, "RuntimeError: Using async gradient all reduce requires setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1",
+                      **{**old, "env": {}, "ranks": [0]})  # fmt: skip
+        self.gpt_says(0, "", "--save", self.save, *dist, **old)
+        self.assertIn("__1_0.distcp", os.listdir(os.path.join(self.save, "iter_0000006")))
+        self.gpt_says(1, "neither --use-dist-ckpt nor --auto-detect-ckpt-format is set", "--load", self.save, **old)
+        new = {"script": "gpt_0_16.py"}
+        self.gpt_says(2, "unrecognized arguments: --use-custom-fsdp", "--use-custom-fsdp", ranks=[0], **new)
+        (_, out), _ = self.gpt("--save", self.path("new"), "--save-interval", "2", "--save-retain-interval", "4", **new)
+        self.assertRegex(out, r"(?m)^\[\S+ \S+\.\d{6}\] saving checkpoint at iteration +2 to ")
+        self.assertRegex(out, r"(?m)^  \[\S+ \S+\.\d{6}\] successfully saved checkpoint from iteration +6 to .* \[ t 1/1, p 1/1 \]$")
+        self.assertEqual(sorted(name for name in os.listdir(self.path("new")) if name.startswith("iter_")), ["iter_0000004", "iter_0000006"])
+        # A tracker that says 0: an assertion of the one, a checkpoint that is not there to the other.
+        self.file("new/latest_checkpointed_iteration.txt", "0")
+        self.gpt_says(1, "AssertionError: error parsing metadata file", "--load", self.path("new"))
+        self.gpt_says(1, "FileNotFoundError", "--load", self.path("new"), **new)
+
+    def test_a_save_in_the_background(self):
+        self.gpt_says(1, "NotImplementedError: Async checkpoint save of legacy checkpoints", "--save", self.save, "--async-save")
+        dist = ["--save", self.save, "--ckpt-format", "torch_dist", "--save-interval", "2"]
+        (code, out), _ = self.gpt(*dist, "--async-save", "--exit-interval", "3")
+        self.assertEqual(code, 0, out)
+        # The save of step 2 is still open at the exit, and ends then.
+        self.assertRegex(out, r"scheduled an async checkpoint save at iteration +2 to [^$]*Unfinalized async checkpoint saves[^$]*"
+                              r"successfully saved checkpoint from iteration +2 to [^$]*successfully saved checkpoint from iteration +3 to")  # fmt: skip
+        self.gpt_says(0, "", *dist, "--load", self.save, "--async-save")
+        with open(os.path.join(self.save, "latest_checkpointed_iteration.txt"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "6")
+        os.unlink(os.path.join(self.save, "iter_0000006", ".metadata"))
+        self.gpt_says(1, "is not a distributed checkpoint: no .metadata", *dist, "--load", self.save)
+        # core_r0.16 turns it off without the worker that stays.
+        (code, out), _ = self.gpt("--save", self.path("new"), "--ckpt-format", "torch_dist", "--async-save", script="gpt_0_16.py")
+        self.assertEqual((code, "scheduled an async" in out), (0, False), out)
+
+    def test_sharded_models(self):
+        dcp = ["--ckpt-format", "torch_dcp", "--save", self.save]
+        fsdp = ["--use-torch-fsdp2", "--untie-embeddings-and-output-weights"]
+        self.gpt_says(1, "AssertionError: --ckpt-format torch_dcp is only tested with FSDP.", *dcp, ranks=[0])
+        self.gpt_says(1, "AssertionError: FSDP always requires CUDA_DEVICE_MAX_CONNECTIONS", *dcp, *fsdp, env={"CUDA_DEVICE_MAX_CONNECTIONS": 1}, ranks=[0])
+        self.gpt_says(0, "", *dcp, *fsdp)
+        self.gpt_says(1, "NotImplementedError: checkpoint format torch not supported", "--load", self.save)
+        os.unlink(os.path.join(self.save, "iter_0000006", ".metadata"))
+        self.gpt_says(1, "NotImplementedError: unknown checkpoint format in", *dcp, *fsdp, "--load", self.save)
+        self.gpt_says(1, "RuntimeError: decoder world_size (2) is not divisible by expert_tensor_model_pipeline_parallel size (4)",
+                      "--expert-model-parallel-size", "4", ranks=[0])  # fmt: skip
+
+    # ---- MindSpeed-MM's FSDP2 back end
+
+    def fsdp2_says(self, code, words, *args, env=None, **more):
+        config = self.file("config.yaml", "training:\n  train_iters: 6\n  save_interval: 3\n  micro_batch_size: 1\n")
+        for status, out in self.gpt(*args, base=[config], script="trainer.py", env={"NON_MEGATRON": "true", **(env or {})}, **more):
+            self.assertEqual(status, code, out)
+            self.assertIn(words, out)
+
+    def test_fsdp2(self):
+        self.fsdp2_says(3, "'--save' is no NAME=VALUE", "--save", self.save, ranks=[0])
+        self.fsdp2_says(3, "['sav'] are no settings of training", f"training.sav={self.save}", ranks=[0])
+        self.fsdp2_says(3, "NON_MEGATRON is not set", env={"NON_MEGATRON": ""}, ranks=[0])
+        self.fsdp2_says(1, "no .metadata in", f"training.load={self.save}")
+        self.fsdp2_says(0, "", f"training.save={self.save}", "training.load=", "training.save_async=true")
+        self.fsdp2_says(0, "", f"training.load={self.save}", "training.train_iters=7")
+        os.rename(os.path.join(self.save, "iter_0000003"), os.path.join(self.save, "iter_0000005"))
+        self.file("save/latest_checkpointed_iteration.txt", "5")
+        self.fsdp2_says(3, "says 5, what lies there is of steps 3 and 3", f"training.load={self.save}")
+        self.file("save/latest_checkpointed_iteration.txt", "6")
+        torn = os.path.join(self.save, "iter_0000006", "extra_state", "extra_state_rank_1.pt")
+        os.truncate(torn, os.path.getsize(torn) // 2)
+        self.assertIn(1, [code for code, _ in self.gpt(f"training.load={self.save}", base=[self.path("config.yaml")], script="trainer.py",
+                                                    env={"NON_MEGATRON": "true", "HCCL_EXEC_TIMEOUT": "0.1"})])  # fmt: skip
+
     def test_environment(self):
         self.gpt_says(3, "RANK_TABLE_FILE=/x.json is left over", env={"RANK_TABLE_FILE": "/x.json"}, ranks=[0])
         self.gpt_says(3, "TORCHELASTIC_USE_AGENT_STORE=True is left over", env={"TORCHELASTIC_USE_AGENT_STORE": "True"}, ranks=[0])
@@ -192,10 +267,10 @@ class Trainers(unittest.TestCase):
             change(table)
         return self.file(name, json.dumps(table))
 
-    def former(self, *args, script="run_mindformer.py", table=None, out=None, env=None, ranks=(0, 1), cwd=None):
+    def former(self, *args, script="run_mindformer.py", table=None, out=None, env=None, ranks=(0, 1), cwd=None, config=CONFIG):
         self.calls = getattr(self, "calls", 0) + 1
         table, out = table or self.table(), out or f"out-{self.calls}"
-        config = self.file("run_llama.yaml", CONFIG)
+        config = self.file("run_llama.yaml", config)
         starts = []
         for rank in ranks:
             own = {"RANK_TABLE_FILE": table, "RANK_ID": rank, "RANK_SIZE": 2, "DEVICE_ID": 4 + rank, "LOCAL_DEFAULT_PATH": self.path(out), **(env or {})}
@@ -225,6 +300,15 @@ class Trainers(unittest.TestCase):
                     self.assertEqual(code, 0, text)
                     self.assertIn("Epoch:[  2/  2], step:[    2/   10]", text)
                     self.assertNotIn("Epoch:[  1/  2]", text)
+
+    def test_safetensors(self):
+        config = CONFIG.replace("CheckpointMointor", "CheckpointMonitor\n    checkpoint_format: safetensors")
+        more = {"script": "newer.py", "config": config, "env": {"LOCAL_DEFAULT_PATH": None}}
+        self.former_says(0, "Finish saving ckpt of epoch 5 step 2", "--output_dir", self.path("out"), "--epochs", "1", **more)
+        checkpoint = self.path("out", "checkpoint")
+        resume = ["--load_checkpoint", checkpoint, "--resume_training", "true", "--output_dir"]
+        self.former_says(1, "No checkpoint could be resumed.", *resume, self.path("two"), **more)  # which looks for .ckpt
+        self.former_says(0, "Epoch:[  2/  2], step:[   10/   10]", *resume, self.path("three"), "--load_ckpt_format", "safetensors", **more)
 
     def test_arguments_of_mindformers(self):
         self.former_says(1, "ValueError: input arg key-values are not in pair", "\\", ranks=[0])

@@ -117,7 +117,7 @@ class Python(unittest.TestCase):
                     f"recovery: {{max_restarts: 0}}\n")  # fmt: skip
             done = cluster.muster("run", "-q", cluster.spec(spec), "--timeout", "60s")
             self.assertEqual(done.code, 1, done)
-            self.assertIn("executing 'python2.3': there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
+            self.assertIn("runtime.python: there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
 
 
 class Frozen(unittest.TestCase):

@@ -93,13 +93,14 @@ class Plog(unittest.TestCase):
                 break
         self.assertIn("plog-4711_20260107224103518.log: " + LINE, why)
         self.assertIn("rank 1", why)
-        shown = self.cluster.muster("env", job, "--rank", "1")
-        self.assertRegex(shown, r"ASCEND_PROCESS_LOG_PATH=.*\(run directory\)/plog/rank-1.*observe\.plog")
+        plan = self.cluster.muster("plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1")
+        self.assertRegex(plan, r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node tells its run directory when it has started\n")
 
-        # On the node's own disk, below the run directory, and gone with it.
+        # On the node's own disk, below the run directory, and gone with it; the node has told where that is.
         with open(os.path.join(spec["runtime"]["env"]["TO"], "where"), encoding="utf-8") as file:
             where = file.read().strip()
         self.assertTrue(where.startswith(os.path.join(self.cluster.agent_dir("n0"), "runs")), where)
+        self.assertRegex(self.cluster.muster("env", job, "--rank", "1"), rf"ASCEND_PROCESS_LOG_PATH={where} +# observe\.plog\n")
         wait_until(lambda: not os.path.exists(where), what=f"'{where}' to go with its run")
 
     def test_the_jobs_own_directory_wins_and_nobody_makes_another(self):

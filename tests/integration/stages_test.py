@@ -143,20 +143,39 @@ class Stages(unittest.TestCase):
             done = self.run_chain(cluster, "-q", path, code=1)
             self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.stderr)
 
+    def test_what_is_there_before_the_stage_is_told(self):
+        with Cluster(nodes=1, devices=1) as cluster:
+            made, said = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job stands for it as the stage is now."
+            spec = {"name": "left", **ONCE, "stages": {"prepare": {"launch": shell(f"echo new > {made}"), "creates": made}, "use": {"launch": shell("true")}}}
+            path = self.write(cluster, spec)
+            self.assertNotIn("though", self.run_chain(cluster, path).stderr)
+            self.assertIn("stage 'prepare' is done", self.run_chain(cluster, path).stderr)
+            # Another spec: what the first one left is in the way, and said to be.
+            again = self.run_chain(cluster, path, "--set", "stages.prepare.runtime.env.X=1")
+            self.assertIn(said.format(made), again.stderr)
+            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job that stands for it: would run ====", cluster.muster("plan", path))
+            # It ends well without touching it: it counts as made.
+            spec["stages"]["prepare"]["launch"] = shell("true")
+            self.assertIn(said.format(made), self.run_chain(cluster, self.write(cluster, spec)).stderr)
+            os.unlink(made)
+            self.run_chain(cluster, "--again", path, code=1)
+
     def test_names_of_a_chain(self):
         with Cluster(nodes=1, devices=2) as cluster:
             gate = os.path.join(cluster.work, "gate")
             os.mkfifo(gate)
             spec = {"name": "flow", **ONCE, "stages": {"a": {"launch": shell(f"echo here; cat {gate}")}, "b": {"launch": shell("true")}, "c": {"launch": shell("true")}}}
             path = self.write(cluster, spec)
-            first = self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip()
+            whole = self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip()
+            self.assertTrue(whole.startswith("chain:"), whole)
+            first = whole.removeprefix("chain:")
             cluster.jobs.append(first)
             chain = self.chain(cluster, "flow")
             self.assertEqual([job["spec"]["name"] for job in chain], ["flow.a", "flow.b", "flow.c"])
             self.assertEqual(chain[0]["id"], first)
             cluster.jobs += [job["id"] for job in chain[1:]]
             # Asked for again it is the same chain; with another spec it is refused; and so is its name.
-            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip(), first)
+            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).stdout.strip(), whole)
             self.assertIn("with another spec", self.run_chain(cluster, "-d", "--request-id", "once", path, "--set", "stages.b.runtime.env.A=b", code=12).stderr)
             self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).stderr)
 
@@ -167,7 +186,15 @@ class Stages(unittest.TestCase):
             self.assertEqual(cluster.run("logs", "flow").stderr.splitlines()[0], f"stage a, job {first}")
             self.assertNotIn("stage", cluster.run("logs", "flow.a").stderr)
             self.assertEqual(json.loads(cluster.muster("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
-            self.assertEqual(cluster.run("wait", "flow", "--timeout", "10ms").returncode, 4)
+            # What `run -d` printed is the chain wherever its name is; the first job's id alone is that stage.
+            for named in ("flow", whole, f"chain:{chain[2]['id']}"):
+                late = cluster.run("wait", named, "--timeout", "10ms")
+                self.assertEqual((late.returncode, late.stderr), (4, f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n"))
+                self.assertEqual(json.loads(cluster.muster("why", named, "-o", "json"))["jobId"], first)
+                self.assertEqual(cluster.run("logs", named).stderr.splitlines()[0], f"stage a, job {first}")
+                self.assertEqual(cluster.muster("show", named, "-o", "json"), cluster.muster("show", "flow", "-o", "json"))
+                self.assertEqual({json.loads(line)["jobName"] for line in cluster.muster("events", named, "-o", "jsonl").splitlines()}, {"flow.a", "flow.b", "flow.c"})
+            self.assertEqual({json.loads(line)["jobName"] for line in cluster.muster("events", first, "-o", "jsonl").splitlines()}, {"flow.a"})
 
             # Ctrl-C leaves the chain as it is, and says how to come back.
             env = {**os.environ, "MUSTER_CONTROLLER": cluster.endpoint}
@@ -178,7 +205,7 @@ class Stages(unittest.TestCase):
             self.assertEqual(follower.returncode, 0)
             self.assertEqual(cluster.run("watch", "flow", "--timeout", "1ms").returncode, 4)
 
-            said = cluster.muster("cancel", "flow")
+            said = cluster.muster("cancel", whole)
             self.assertEqual([line.split()[1] for line in said.splitlines()], ["a", "b", "c"])
             self.assertEqual(cluster.run("wait", "flow").returncode, 3)
             self.assertEqual(self.phases(cluster, "flow"), ["cancelled"] * 3)
@@ -188,10 +215,13 @@ class Stages(unittest.TestCase):
             # Followed by its name to the end; nothing here creates anything, so all of it runs.
             spec["stages"]["a"]["launch"] = shell("echo here")
             again = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip()
-            self.assertNotEqual(again, first)
-            self.assertEqual(cluster.run("watch", "flow").returncode, 0)
+            self.assertNotEqual(again, whole)
+            self.assertEqual(cluster.run("watch", again).returncode, 0)
+            self.assertEqual(cluster.run("wait", again).returncode, 0)
             self.assertEqual(cluster.run("wait", "flow").returncode, 0)
             self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
+            # The name is the newer one's now, and that of the first chain its own for ever.
+            self.assertEqual(cluster.run("wait", whole).returncode, 3)
 
     def test_a_controller_that_is_killed_in_the_middle(self):
         with Cluster(nodes=1, devices=1) as cluster:
@@ -201,7 +231,7 @@ class Stages(unittest.TestCase):
                 "a": {"launch": shell("echo 1 > ${out}/made"), "creates": "made"},
                 "b": {"launch": shell(f"cat {gate}; cp ${{stages.a.out}}/made ${{out}}/made"), "creates": "made"},
                 "c": {"launch": shell("grep -qx 1 ${stages.b.out}/made && grep -qx 1 ${stages.a.out}/made && touch ${out}/made"), "creates": "made"}}}  # fmt: skip
-            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip()
+            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).stdout.strip().removeprefix("chain:")
             ids = [job["id"] for job in self.chain(cluster, "flow")]
             cluster.jobs += ids
             cluster.wait(first)

@@ -16,7 +16,7 @@ class ConfigChecks : public ::testing::Test {
     v1::PatchItem& item = *order.add_items();
     item.set_at("runner_config.sink_mode");
     item.set_value("false: because; and what helps");
-    const auto outcome = patched_file(order, false);
+    const auto outcome = patched_file({}, order);
     if (outcome) {
       EXPECT_FALSE(*outcome) << "nothing is to be written";
       return "";

@@ -99,8 +99,23 @@ TEST_F(LaunchRecordTest, NoPythonAtAllIsASentence) {
   const auto made = make(python_launch(), "/nowhere");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::InvalidArgument);
-  EXPECT_EQ(made.error().message, "starting rank 0: executing 'python3': there is no 'python3' on PATH '/nowhere', and no '" + in("system/python3") +
-                                      "' either; install Python on this node, or name one with runtime.python");
+  EXPECT_EQ(made.error().message, "launch.run: there is no 'python3' on PATH '/nowhere', and no '" + in("system/python3") +
+                                      "' either; install Python on this node, or name one by its path");
+}
+
+TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsSaidWithItsKeyAndARemedy) {
+  interpreter("bin/trainer");
+  EXPECT_EQ(make(python_launch("trainr"), in("bin")).error().message, "launch.run: there is no 'trainr' on PATH '" + in("bin") +
+                                                                          "'; nearest: 'trainer'; install it on this node, name it by its path, or set PATH in "
+                                                                          "runtime.env");
+  EXPECT_EQ(make(python_launch(in("bin/trainr")), in("bin")).error().message,
+            "launch.run: '" + in("bin/trainr") + "' is not there on this node; nearest: '" + in("bin/trainer") + "'");
+  v1::NodeLaunch order = python_launch(dir_.write("run.sh", "#!/bin/sh\n").string());
+  v1::PatchedFile& script = *order.add_patched();
+  script.set_source(in("run.sh"));
+  script.add_items()->set_at("launch.script");
+  EXPECT_EQ(make(order, in("bin")).error().message,
+            "launch.script: '" + in("run.sh") + "' is not an executable file; make it one (chmod +x), or name its interpreter before it");
 }
 
 TEST_F(LaunchRecordTest, APythonThatWasNamedIsTakenAsItIs) {

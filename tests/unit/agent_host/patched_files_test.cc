@@ -96,7 +96,16 @@ TEST_F(PatchedFiles, WhatIsMissingIsSaidWithTheNearestName) {
 
   order_.clear_patched();
   patched("/nowhere/at/all.yaml", "").add_items()->set_at("launch.config");
-  EXPECT_EQ(refusal().second, "launch.config: '/nowhere/at/all.yaml' is not there on this node");
+  EXPECT_EQ(refusal().second,
+            "launch.config: '/nowhere/at/all.yaml' is not there on this node; name one that is, or put it on a file system that every node sees");
+
+  // Below a copy of the code names are those of the code: where the copy is tells nobody anything.
+  order_.clear_patched();
+  order_.mutable_code()->set_source("/srv/gpt");
+  order_.mutable_code()->set_path(code("configs"));
+  patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
+  EXPECT_EQ(refusal().second,
+            "launch.config: 'lama2/pretrain_llama2_7b.yaml' is not in the code '/srv/gpt' with its patches; nearest: 'llama2/pretrain_llama2_7b.yaml'");
 }
 
 // setup: ["cp pretrain_template.py pretrain.py"]: what it copies from has nearly the same name.
@@ -112,14 +121,26 @@ TEST_F(PatchedFiles, ASetupMayBringWhatIsOnlyLookedFor) {
                                   code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 }
 
+// An image may have brought the code: what is only looked for on the node was missed there, and no such job could start.
+TEST_F(PatchedFiles, WhatAnImageMayHaveIsNotMissedOnTheNode) {
+  order_.mutable_container()->set_image("trainer:1");
+  patched("/opt/trainer/train.py", "").add_items()->set_at("launch.script");
+  auto written = write_launch_files(order_, run_, nullptr);
+  EXPECT_TRUE(written) << written.error().message;
+  // A directory of the node's that the container sees is looked into.
+  order_.mutable_container()->add_mounts()->set_source(code("configs"));
+  patched(code("configs/lama2"), "").add_items()->set_at("launch.config");
+  EXPECT_EQ(refusal().second, "launch.config: '" + code("configs/lama2") + "' is not there on this node; nearest: '" + code("configs/llama2") + "'");
+}
+
 TEST_F(PatchedFiles, SourcesThatAreNoFilesHoldNothingUp) {
   ASSERT_EQ(::mkfifo(out("pipe.yaml").c_str(), 0600), 0);
   const v1::PatchedFile& pipe = patched(out("pipe.yaml"), out("a.yaml"));
-  EXPECT_EQ(patched_file(pipe, false).error().message, "reading launch.patch: '" + out("pipe.yaml") + "': it is not a file");
-  EXPECT_EQ(patched_file(patched(code("configs"), out("a.yaml")), false).error().code, ErrorCode::InvalidArgument);
-  EXPECT_EQ(patched_file(patched("relative.yaml", out("a.yaml")), false).error().code, ErrorCode::InvalidArgument);
+  EXPECT_EQ(patched_file(order_, pipe).error().message, "reading launch.patch: '" + out("pipe.yaml") + "': it is not a file");
+  EXPECT_EQ(patched_file(order_, patched(code("configs"), out("a.yaml"))).error().code, ErrorCode::InvalidArgument);
+  EXPECT_EQ(patched_file(order_, patched("relative.yaml", out("a.yaml"))).error().code, ErrorCode::InvalidArgument);
   dir_.write("code/big.yaml", std::string((4U << 20U) + 1, '#'));
-  EXPECT_EQ(patched_file(patched(code("big.yaml"), out("a.yaml")), false).error().message,
+  EXPECT_EQ(patched_file(order_, patched(code("big.yaml"), out("a.yaml"))).error().message,
             "reading launch.patch: '" + code("big.yaml") + "': it has more than 4 MiB");
 }
 

@@ -64,11 +64,25 @@ TEST_F(SeenScriptLogs, HaveABound) {
   EXPECT_EQ(seen().size(), 64U);
 }
 
-// Its paths are names in another tree.
-TEST_F(SeenScriptLogs, OfAContainerNoneAreFollowed) {
-  launch_.mutable_container()->set_name("c");
+// Its paths are names in another tree: what is mounted has one on the node, all else is below the root of its worker.
+TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
+  launch_.set_boot_id("boot");
+  for (const char* word : {"podman", "run", "--mount", "type=bind,source=/fast,target=/out,readonly"}) launch_.mutable_container()->add_argv(word);
+  rundir::v1::Claim claim;
+  claim.set_boot_id("boot");
+  claim.set_pid(42);
+  claim.set_start_time(99);
+  ASSERT_TRUE(rundir::write_claim(run_, claim));
   told(5, "/out/a");
-  EXPECT_TRUE(seen().empty());
+  told(6, "/fast/a");
+  told(7, "/fast/a");
+  const auto logs = seen();
+  ASSERT_EQ(logs.size(), 2U);
+  EXPECT_EQ(logs[0].path, "/fast/a");
+  EXPECT_EQ(logs[0].root_pid, 0U);
+  EXPECT_EQ(logs[1].path, "/fast/a") << "the container's own";
+  EXPECT_EQ(logs[1].root_pid, 42U);
+  EXPECT_EQ(script_log(logs[1]).root, (process::ProcessId{.pid = 42, .start_time = 99}));
 }
 
 TEST_F(SeenScriptLogs, AreOpenedWithTheRightsOfTheRunsUser) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "agent/host/run_dirs.h"
+#include "agent/host/spec_keys.h"
 #include "common/io/unique_fd.h"
 #include "tests/unit/agent_host/support.h"
 #include "tests/unit/engine/memory_view.h"
@@ -40,18 +41,39 @@ TEST(StartChecks, MissingScriptAndDirectory) {
   auto refusal = check_files(command(dir.path().string(), {"python3", "train.py"}));
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(refusal->text,
-            "starting rank 5: script '" + (dir.path() / "train.py").string() + "': No such file or directory (is it on a file system that this node sees?)");
+  EXPECT_EQ(refusal->text, "launch.run: '" + (dir.path() / "train.py").string() +
+                               "' is not there on this node; name one that is, or put it on a file system that every node sees");
   dir.write("train.py", "");
   EXPECT_FALSE(check_files(command(dir.path().string(), {"python3", "train.py"})));
   refusal = check_files(command((dir.path() / "none").string(), {"true"}));
   ASSERT_TRUE(refusal);
-  EXPECT_NE(refusal->text.find("working directory '" + (dir.path() / "none").string() + "'"), std::string::npos);
+  EXPECT_EQ(refusal->text, "launch.cwd, or code.at: '" + (dir.path() / "none").string() +
+                               "' is not there on this node; name one that is, or put it on a file system that every node sees");
   v1::NodeLaunch made = command((dir.path() / "none").string(), {"true"});
   made.add_make_dirs((dir.path() / "none").string());
   EXPECT_FALSE(check_files(made)) << "it is made before the start";
   EXPECT_TRUE(check_files(command("relative", {"true"})));
   EXPECT_TRUE(check_files(command((dir.path() / "train.py").string(), {"true"})));
+}
+
+// Which key it is: the order says of launch.script's file that it has to be there.
+TEST(StartChecks, TheKeyOfAFileIsNamed) {
+  const TempDir dir;
+  dir.write("pretrain_gpt.py", "");
+  const std::string script = (dir.path() / "pretran_gpt.py").string();
+  v1::NodeLaunch order = command(dir.path().string(), {"python3", "-u", script});
+  v1::PatchedFile& file = *order.add_patched();
+  file.set_source(script);
+  file.add_items()->set_at("launch.script");
+  EXPECT_EQ(check_files(order)->text,
+            "launch.script: '" + script + "' is not there on this node; nearest: '" + (dir.path() / "pretrain_gpt.py").string() + "'");
+  EXPECT_EQ(key_of_program(order, order.ranks(0)), "runtime.python");
+  file.set_source((dir.path() / "run.sh").string());
+  EXPECT_EQ(key_of_program(command(dir.path().string(), {"./run.sh"}), order.ranks(0)), "launch.run");
+  order.mutable_ranks(0)->clear_argv();
+  order.mutable_ranks(0)->add_argv("./run.sh");
+  EXPECT_EQ(key_of_program(order, order.ranks(0)), "launch.script");
+  EXPECT_EQ(key_of_program(command("/", {"bash", "-u", "run.sh"}), command("/", {"bash", "-u", "run.sh"}).ranks(0)), "launch.run");
 }
 
 TEST(StartChecks, DeviceThatIsNotHere) {

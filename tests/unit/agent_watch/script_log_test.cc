@@ -218,6 +218,33 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
   }
 }
 
+// It goes with its container: what was written last is read from the file that is held.
+TEST_F(ScriptLogs, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
+  add({0});
+  const auto spawned = process::spawn({.path = "/bin/sh", .argv = {"sh", "-c", "exec sleep 1000"}, .env = {}, .cwd = {}});
+  ASSERT_TRUE(spawned);
+  const pid_t worker = *spawned;
+  fs::create_directory_symlink(dir_.path(), dir_.path() / "way");
+  for (const int rank : {5, 6}) {
+    ScriptLog log = of(rank, rank == 5 ? fs::canonical(dir_.path()) / "train_5.log" : fs::canonical(dir_.path()) / "way/train_5.log");
+    log.root = process::identify(worker).value_or(process::ProcessId());
+    ASSERT_TRUE(watch_->follow(run_, log));
+  }
+  write(file(5), line(1));
+  EXPECT_TRUE(eventually([&] { return shipped(5) == line(1) && step() == 1; }));
+  EXPECT_EQ(shipped(6), "") << "a link on its way may lead to a file of the node's";
+  const int fd = ::open(file(5).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ::kill(worker, SIGKILL);
+  ::waitpid(worker, nullptr, 0);
+  fs::remove(file(5));
+  EXPECT_EQ(::write(fd, line(2).data(), line(2).size()), static_cast<ssize_t>(line(2).size()));
+  ::close(fd);
+  watch_->run_swept(run_);
+  EXPECT_TRUE(eventually([&] { return ended(5) && ended(6); }));
+  EXPECT_EQ(shipped(5), line(1) + line(2));
+  EXPECT_TRUE(troubles().empty()) << troubles().front();
+}
+
 TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
   add({0});
   follow(4);

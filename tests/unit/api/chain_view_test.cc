@@ -109,6 +109,23 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   EXPECT_TRUE(resolve_job(ledger_, "llama")->archived);
 }
 
+// A name is the newest chain's; by the id of any of its jobs each is named for ever.
+TEST_F(ChainView, ItsIdIsTypedForAJob) {
+  add(a_, "a", JobPhase::Failed);
+  add(b_, "b", JobPhase::Cancelled).verdict = consequence();
+  archived("0aaaaaaaaab04", "a", JobPhase::Succeeded, "0aaaaaaaaab04");
+  EXPECT_EQ(resolve_job(ledger_, "llama")->chain.str(), "0aaaaaaaaab04");
+  for (const std::string& typed : {"chain:" + a_, "chain:" + b_, std::string("chain:0aaaaaaaaaa")}) {
+    const auto ref = resolve_job(ledger_, typed);
+    ASSERT_TRUE(ref) << ref.error().message;
+    EXPECT_EQ(ref->chain.str(), a_) << typed;
+    EXPECT_EQ(ref->id.str(), a_) << "the stage that matters";
+  }
+  EXPECT_TRUE(resolve_job(ledger_, "chain:0aaaaaaaaab04")->archived);
+  EXPECT_EQ(resolve_job(ledger_, "chain:0aaa").error().code, ErrorCode::Conflict);
+  for (const std::string typed : {"chain:", "chain:nobody", "chain:llama"}) EXPECT_EQ(resolve_job(ledger_, typed).error().code, ErrorCode::NotFound) << typed;
+}
+
 TEST_F(ChainView, TheNewestStageOfANameIsFoundOverChains) {
   archived(a_, "a", JobPhase::Succeeded);
   add(b_, "b", JobPhase::Failed);

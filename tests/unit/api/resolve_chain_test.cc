@@ -246,6 +246,9 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);
   start.set_step(40);
   EXPECT_EQ((*pick_checkpoint(start, job))->step(), 40) << "set aside, and yet asked for by name";
+  job.whole.push_back({.attempt = AttemptNo(1), .step = 40, .path = "/sound"});
+  EXPECT_EQ((*pick_checkpoint(start, job))->path(), "/sound") << "of two of a step the one that was not";
+  job.whole.pop_back();
   start.set_step(15);
   auto missing = pick_checkpoint(start, job);
   ASSERT_FALSE(missing);

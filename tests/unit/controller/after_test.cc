@@ -1,13 +1,10 @@
 // schedule.after over the wire: what is typed becomes ids, what cannot be is refused with the right code, and everybody who asks is told what is waited for.
-#include <future>
-#include <optional>
-
-#include "tests/unit/controller/cluster_fixture.h"
+#include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
 namespace {
 
-class After : public ClusterTest {
+class After : public HandNodeTest {
  protected:
   grpc::Status submit_behind(const std::string& name, const std::vector<std::string>& others, v1::SubmitJobResponse& response,
                              const std::string& request_id = {}) {
@@ -32,41 +29,6 @@ class After : public ClusterTest {
     v1::CancelJobResponse response;
     const grpc::Status status = stub_->CancelJob(context().get(), request, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
-  }
-  // What an agent, or the shell itself, would ask for; returns when it is durable.
-  void put(core::Input input, std::optional<core::Observation> then = {}) {
-    std::promise<std::optional<Error>> answered;
-    const auto reply = [&](const Outcome& outcome, const View&) { answered.set_value(outcome.refusal); };
-    if (then) {
-      shell_->report_and_observe(std::move(input), *std::move(then), shell_->now(), reply);
-    } else {
-      shell_->report(std::move(input), shell_->now(), reply);
-    }
-    const std::optional<Error> refusal = answered.get_future().get();
-    ASSERT_FALSE(refusal) << refusal->message;
-  }
-  // A node that runs whatever is placed there to its end.
-  void node() {
-    const NodeName name("n1");
-    put(core::RegisterNode{.node = name, .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = HandAgent::hello("n1", "i1").inventory()},
-        core::Connected{.node = name, .connection = ConnectionId(77), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
-  }
-  static v1::Fact swept(const std::string& id) {
-    v1::Fact fact;
-    fact.set_job_id(id);
-    fact.set_attempt(1);
-    fact.mutable_swept()->set_reason("ended");
-    return fact;
-  }
-  void succeed(const std::string& id) {
-    core::ReportFact report{.node = NodeName("n1"), .instance = InstanceId("i1")};
-    report.fact.set_job_id(id);
-    report.fact.set_attempt(1);
-    report.fact.mutable_exited()->set_rank(0);
-    put(report);
-    report.fact = swept(id);
-    put(report);
-    EXPECT_EQ(job(id).phase(), v1::JOB_PHASE_SUCCEEDED);
   }
   // Out of the ledger, its tombstone too: only the archive is left.
   void forget(const std::string& id) {
@@ -144,7 +106,7 @@ TEST_F(After, WhatOnlyTheArchiveKnowsCountsByHowItEnded) {
   const std::string good = submitted("good"), bad = submitted("bad");
   succeed(good);
   cancel(bad);
-  put(core::ReportFact{.node = NodeName("n1"), .instance = InstanceId("i1"), .fact = swept(bad)});
+  swept(bad);
   ASSERT_EQ(job(bad).phase(), v1::JOB_PHASE_CANCELLED);
   forget(good);
   forget(bad);

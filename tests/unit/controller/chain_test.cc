@@ -1,10 +1,7 @@
 // Chains and starts over the wire: a submission becomes jobs with ids, directories and checkpoints, all or none; the chain's name is one to ask by.
 #include <gmock/gmock.h>
 
-#include <future>
-#include <optional>
-
-#include "tests/unit/controller/cluster_fixture.h"
+#include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
 namespace {
@@ -12,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ChainWire : public ClusterTest {
+class ChainWire : public HandNodeTest {
  protected:
   static v1::JobSpec stage(const std::string& name, const std::vector<std::string>& after = {}) {
     v1::JobSpec made = spec("llama." + name);
@@ -47,37 +44,8 @@ class ChainWire : public ClusterTest {
     EXPECT_TRUE(stub_->ListJobs(context().get(), request, &listed).ok());
     return static_cast<std::size_t>(listed.jobs_size());
   }
-  // What an agent, or the shell itself, would ask for; returns when it is durable.
-  void put(core::Input input, std::optional<core::Observation> then = {}) {
-    std::promise<std::optional<Error>> answered;
-    const auto reply = [&](const Outcome& outcome, const View&) { answered.set_value(outcome.refusal); };
-    if (then) {
-      shell_->report_and_observe(std::move(input), *std::move(then), shell_->now(), reply);
-    } else {
-      shell_->report(std::move(input), shell_->now(), reply);
-    }
-    const std::optional<Error> refusal = answered.get_future().get();
-    ASSERT_FALSE(refusal) << refusal->message;
-  }
-  // A node that runs whatever is placed there to its end.
-  void node() {
-    put(
-        core::RegisterNode{
-            .node = NodeName("n1"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = HandAgent::hello("n1", "i1").inventory()},
-        core::Connected{.node = NodeName("n1"), .connection = ConnectionId(77), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
-  }
   void saved(const std::string& id, std::int64_t step) {
     put(core::ProposeCheckpoint{.job = JobId(id), .attempt = AttemptNo(1), .step = step, .path = "/c/iter_" + std::to_string(step), .bytes = 1, .shards = 1});
-  }
-  void succeed(const std::string& id) {
-    core::ReportFact report{.node = NodeName("n1"), .instance = InstanceId("i1"), .fact = {}};
-    report.fact.set_job_id(id);
-    report.fact.set_attempt(1);
-    report.fact.mutable_exited()->set_rank(0);
-    put(report);
-    report.fact.mutable_swept()->set_reason("ended");
-    put(report);
-    EXPECT_EQ(job(id).phase(), v1::JOB_PHASE_SUCCEEDED);
   }
 };
 

@@ -1,7 +1,7 @@
 // What a rank is launched with, as clients see it: files, companions, where every word comes from; and the rank table by itself.
 #include <gmock/gmock.h>
 
-#include "common/engine/ranktable/table_text.h"
+#include "common/digest/sha256.h"
 #include "tests/unit/controller/cluster_fixture.h"
 
 namespace muster::controller {
@@ -136,7 +136,7 @@ TEST_F(RankLaunch, APlanShowsFilesOnceAndTheirContent) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(plan.ranks_size(), 24);
   ASSERT_EQ(plan.files_size(), 3);
-  EXPECT_EQ(ranktable::content_hash(plan.files(0).content()), plan.files(0).sha256());
+  EXPECT_EQ(sha256_hex(plan.files(0).content()), plan.files(0).sha256());
   EXPECT_EQ(plan.files(2).sha256(), plan.files(0).sha256());
   EXPECT_EQ(plan.files(2).content(), "") << "the same bytes as the first's";
   EXPECT_EQ(plan.files(2).size(), plan.files(0).content().size());

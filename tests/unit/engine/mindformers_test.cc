@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/findings.h"
 #include "common/engine/ranktable/json_tree.h"
 #include "common/engine/ranktable/rank_table.h"
@@ -147,7 +148,7 @@ TEST(RankTableLaunch, EveryNodeGetsTheSameBytesAtItsOwnPlace) {
     const v1::NodeLaunch order = node_launch(request, *plan, node);
     ASSERT_EQ(order.files_size(), 1);
     EXPECT_EQ(order.files(0).content(), plan->table->bytes);
-    EXPECT_EQ(order.files(0).sha256(), ranktable::content_hash(plan->table->bytes));
+    EXPECT_EQ(order.files(0).sha256(), sha256_hex(plan->table->bytes));
     EXPECT_EQ(order.files(0).mode(), 0644u);
     EXPECT_EQ(order.env().at("RANK_TABLE_FILE"), order.files(0).path());
     EXPECT_TRUE(order.files(0).path().ends_with("/hccl_2s_4p.json")) << order.files(0).path();

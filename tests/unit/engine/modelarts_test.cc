@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "common/digest/sha256.h"
 #include "common/engine/ranktable/group_list.h"
 #include "common/engine/ranktable/json_tree.h"
-#include "common/engine/ranktable/table_text.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {
@@ -101,7 +101,7 @@ TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {
   const LaunchPlan plan = planned_whole(request);
   ASSERT_EQ(plan.files.size(), 2U);
   EXPECT_EQ(plan.files[1].path, "/out/j/ranktables/attempt-1/node-1/modelarts/jobstart_hccl.json");
-  EXPECT_EQ(plan.files[1].sha256, ranktable::content_hash(*plan.files[1].content));
+  EXPECT_EQ(plan.files[1].sha256, sha256_hex(*plan.files[1].content));
   EXPECT_EQ(plan.files[1].source, "compat");
   EXPECT_EQ(env(plan.ranks[3], "RANK_TABLE_FILE"), "/out/j/ranktables/attempt-1/node-1/modelarts");
   EXPECT_THAT(node_launch(request, plan, 1).make_dirs(), Contains("/out/j/ranktables/attempt-1/node-1/modelarts"));

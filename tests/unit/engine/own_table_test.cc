@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/digest/sha256.h"
 #include "common/engine/hccl_cards.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/engine/table_plan.h"
@@ -35,14 +36,14 @@ TEST(OwnTable, ReachesTheRanksUnchanged) {
   ASSERT_EQ(plan.files.size(), 2U);
   for (const FilePlan& file : plan.files) {
     EXPECT_EQ(*file.content, kOwnBytes);
-    EXPECT_EQ(file.sha256, ranktable::content_hash(kOwnBytes));
+    EXPECT_EQ(file.sha256, sha256_hex(kOwnBytes));
     EXPECT_EQ(file.source, "resources.rank_table");
   }
   EXPECT_EQ(env(plan.ranks[3], "RANK_TABLE_FILE"), plan.files[1].path);
   EXPECT_EQ(env(plan.ranks[3], "RANK_ID"), "3");
   const auto table = plan_table(request_of(spec));
   ASSERT_TRUE(table);
-  EXPECT_EQ((*table)->hash, ranktable::content_hash(kOwnBytes));
+  EXPECT_EQ((*table)->hash, sha256_hex(kOwnBytes));
 }
 
 // `msrun --rank_table_file`: for the scheduler as well.

@@ -83,6 +83,20 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   EXPECT_EQ(said(spec), "");
 }
 
+// What is not there is then said by its key.
+TEST(PatchPlan, AScriptOfEachRanksOwnHasToBeThere) {
+  auto spec = spec_of("torch", {});
+  spec.mutable_launch()->set_script("train_${rank}.py");
+  const LaunchPlan plan = patched(request_of(spec));
+  std::vector<std::string> sources;
+  for (const PatchPlan& file : plan.patched) {
+    EXPECT_EQ(file.key, "launch.script");
+    sources.push_back(file.source);
+  }
+  EXPECT_EQ(sources.size(), plan.ranks.size());
+  EXPECT_THAT(sources, testing::Contains("/srv/train_1.py"));
+}
+
 TEST(PatchPlan, AnAttemptThatResumesHasMoreChanges) {
   auto spec = spec_of("torch", {"--config", "a.yaml", "--more", "b.yaml"});
   change(*spec.mutable_launch()->mutable_patch(), "a.yaml", {{"x", "1"}});

@@ -32,6 +32,7 @@ v1::NodeResolved resolved() {
   v1::NodeResolved made;
   made.add_env("HOME=/home/ada");
   made.add_programs("/opt/venv/bin/python3");
+  made.set_run_dir("/var/lib/muster/agent/runs/06f3kq8z2m1ab.1");
   return made;
 }
 core::Verdict verdict() {

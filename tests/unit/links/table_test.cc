@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 
-#include "common/engine/ranktable/table_text.h"
+#include "common/digest/sha256.h"
 #include "controller/launch/launch.h"
 #include "tests/unit/links/hub_fixture.h"
 
@@ -150,7 +150,7 @@ TEST_F(TableHubTest, SentAgainAfterARestartItIsTheSameBytes) {
   const std::string& table = before["n1"].run().files(0).content();
   EXPECT_EQ(table, before["n2"].run().files(0).content());
   const std::string pinned = seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).current()->table_sha256; });
-  EXPECT_EQ(pinned, ranktable::content_hash(table));
+  EXPECT_EQ(pinned, sha256_hex(table));
   EXPECT_EQ(before["n1"].run().files(0).sha256(), pinned);
 
   ASSERT_NO_THROW(restart());

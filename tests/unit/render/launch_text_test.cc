@@ -56,6 +56,13 @@ TEST(LaunchText, SaysWhereEveryWordComesFrom) {
             "/usr/bin/python3 -u a.py --lr '1 e' --save\n");
 }
 
+TEST(LaunchText, WhatTheNodeAloneKnowsIsSaidToBeSo) {
+  v1::RankLaunch launch = answer().launch();
+  launch.mutable_env(0)->set_value("(run directory)/plog/rank-3");
+  EXPECT_NE(launch_text(launch, Style()).find("export RANK='(run directory)/plog/rank-3'  # engine x; the node tells its run directory when it has started\n"),
+            std::string::npos);
+}
+
 TEST(LaunchText, OneSourceIsNotSaid) {
   v1::RankLaunch launch = answer().launch();
   for (std::string& source : *launch.mutable_argv_sources()) source = "launch.run[7]";

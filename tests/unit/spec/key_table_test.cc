@@ -54,6 +54,8 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
                           "runtime.user",
                           "runtime.limits.nofile",
                           "runtime.limits.memlock",
+                          "runtime.limits.memory",
+                          "runtime.limits.cpus",
                           "launch.per",
                           "launch.run",
                           "launch.script",

@@ -290,6 +290,18 @@ TEST(Parse, SetupHasThreeForms) {
   EXPECT_FALSE(setup("null").has_setup_timeout());
 }
 
+TEST(Parse, LimitsOfAContainerLeaveTheOthersAsTheyAre) {
+  const auto limits = [](const std::string& text) { return sound(minimal() + "runtime: {image: x, limits: " + text + "}\n").runtime().limits(); };
+  const v1::LimitSpec both = limits("{memory: 1.5GiB, cpus: 7.25}");
+  EXPECT_EQ(both.memory(), 3ULL << 29U);
+  EXPECT_EQ(both.millicpus(), 7250U);
+  EXPECT_EQ(both.nofile(), 1'048'576U);
+  EXPECT_EQ(both.memlock(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(limits("{cpus: 48, nofile: 77, memory: null}").millicpus(), 48'000U);
+  EXPECT_EQ(limits("{cpus: null, nofile: null}").memlock(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(limits("{cpus: null, nofile: null}").millicpus() + limits("{nofile: null}").nofile(), 0U);
+}
+
 TEST(Parse, MountsHaveTwoForms) {
   const v1::RuntimeSpec runtime =
       sound(minimal() +

@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/digest/sha256.h"
 #include "common/engine/engine.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/spec/parse.h"
@@ -214,7 +215,7 @@ TEST(PlanTable, IsTheVendorsByteForByte) {
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_NE(plan->table, nullptr);
   EXPECT_EQ(plan->table->bytes, want.str());
-  EXPECT_EQ(plan->table->hash, ranktable::content_hash(want.str()));
+  EXPECT_EQ(plan->table->hash, sha256_hex(want.str()));
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ class ScriptRanksSeen : public testing::Test {
     return found;
   }
   [[nodiscard]] std::string path(const std::string& name) const { return (fs::canonical(test_.dir) / name).string(); }
+  // In the script's directory: who writes into it waits for who reads. A rank reads: a shell that writes has the file for its output meanwhile.
+  void make_fifo(const char* name) const { EXPECT_EQ(::mkfifo((test_.dir / name).c_str(), 0600), 0); }
   void end() {
     test_.signal(SIGTERM);
     EXPECT_EQ(test_.wait_worker(), 0);
@@ -68,7 +70,7 @@ TEST_F(ScriptRanksSeen, WhenTheScriptHasEnded) {
 
 // A preparation of its own may come first, and take its time.
 TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
-  ASSERT_EQ(::mkfifo((test_.dir / "gate").c_str(), 0600), 0);
+  make_fifo("gate");
   start("RANK=1 sleep 1000 > first & read x < gate; RANK=2 sleep 1000 > second & wait");
   ASSERT_TRUE(told(1));
   std::ofstream(test_.dir / "gate") << "go\n";
@@ -79,7 +81,8 @@ TEST_F(ScriptRanksSeen, LongAfterTheScriptsStart) {
 
 // Its output is the rank's, what it starts has the rank's environment, and may write anywhere.
 TEST_F(ScriptRanksSeen, TheOutermostProcessIsTheRank) {
-  start("RANK=3 sh -c 'sleep 1000 > cache & sleep 1000' > rank3.log & until [ -e cache ]; do sleep 0.01; done; RANK=4 sleep 1000 > rank4.log & wait");
+  make_fifo("up");
+  start("RANK=3 sh -c '{ read x < up; exec sleep 1000; } > cache & sleep 1000' > rank3.log & echo > up; RANK=4 sleep 1000 > rank4.log & wait");
   ASSERT_TRUE(told(2));
   EXPECT_THAT(ranks(), ElementsAre(Pair(3, path("rank3.log")), Pair(4, path("rank4.log"))));
   end();
@@ -103,7 +106,9 @@ TEST_F(ScriptRanksSeen, TheScriptsOwnRankIsNobodyElses) {
 
 // It waits for them and gives up: their files tell why.
 TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreToldBeforeItsEnd) {
-  start("RANK=5 sh -c ': > up; exec sleep 1000' > log5 & until [ -e up ]; do sleep 0.01; done; exit 3");
+  make_fifo("up");
+  make_fifo("never");  // no exec behind "up": in the middle of one a process has no environment to be read
+  start("RANK=5 sh -c 'read x < up; read x < never' > log5 & echo > up; exit 3");
   EXPECT_EQ(test_.wait_worker(), 0);
   EXPECT_THAT(ranks(), ElementsAre(Pair(5, path("log5"))));
   EXPECT_THAT(kinds(test_.events()), HasSubstr("NE"));
@@ -113,7 +118,8 @@ TEST_F(ScriptRanksSeen, ThoseThatEndWithTheScriptAreToldBeforeItsEnd) {
 
 TEST_F(ScriptRanksSeen, OrdinaryRanksAreNotLookedAt) {
   test_.launch.set_scripts(false);
-  start("RANK=5 sh -c ': > up; exec sleep 1000' > log5 & until [ -e up ]; do sleep 0.01; done; exit 0");
+  make_fifo("up");
+  start("RANK=5 sh -c 'read x < up; exec sleep 1000' > log5 & echo > up; exit 0");
   EXPECT_EQ(test_.wait_worker(), 0);
   EXPECT_EQ(kinds(test_.events()), "RSEW");
 }

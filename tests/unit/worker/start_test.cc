@@ -222,6 +222,16 @@ TEST(StartFailed, ScriptWithoutInterpreter) {
   expect_failed_start(test, 0, ENOEXEC, "executing '" + script.string() + "': Exec format error; a script needs a first line '#!INTERPRETER'");
 }
 
+TEST(StartFailed, ScriptWhoseInterpreterIsNotThere) {
+  RunUnderTest test;
+  const auto script = test.dir / "script";
+  std::ofstream(script) << "#!/no/such/python\necho hello\n";
+  fs::permissions(script, fs::perms::owner_all);
+  test.add({script.string()});
+  expect_failed_start(test, 0, ENOENT,
+                      "executing '" + script.string() + "': No such file or directory; the file is there: the interpreter that its first line names is not");
+}
+
 TEST(StartFailed, LaunchOfAnotherBoot) {
   RunUnderTest test;
   test.stub({"--block"});

@@ -1,0 +1,53 @@
+// A cluster with one node whose facts are reported by hand, without an agent: jobs run there to the end that a test gives them.
+#pragma once
+
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tests/unit/controller/cluster_fixture.h"
+
+namespace muster::controller {
+
+class HandNodeTest : public ClusterTest {
+ protected:
+  // What an agent, or the shell itself, would ask for; returns when it is durable.
+  void put(core::Input input, std::optional<core::Observation> then = {}) {
+    std::promise<std::optional<Error>> answered;
+    const auto reply = [&](const Outcome& outcome, const View&) { answered.set_value(outcome.refusal); };
+    if (then) {
+      shell_->report_and_observe(std::move(input), *std::move(then), shell_->now(), reply);
+    } else {
+      shell_->report(std::move(input), shell_->now(), reply);
+    }
+    const std::optional<Error> refusal = answered.get_future().get();
+    ASSERT_FALSE(refusal) << refusal->message;
+  }
+  // Node n1, with two devices: whatever is placed there runs until a test says otherwise.
+  void node() {
+    const NodeName name("n1");
+    put(core::RegisterNode{.node = name, .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = HandAgent::hello("n1", "i1").inventory()},
+        core::Connected{.node = name, .connection = ConnectionId(77), .instance = InstanceId("i1"), .boot_id = BootId("b1")});
+  }
+  // Of attempt 1, as n1 tells it.
+  void told(v1::Fact fact, const std::string& id) {
+    fact.set_job_id(id);
+    fact.set_attempt(1);
+    put(core::ReportFact{.node = NodeName("n1"), .instance = InstanceId("i1"), .fact = std::move(fact)});
+  }
+  void swept(const std::string& id) {
+    v1::Fact fact;
+    fact.mutable_swept()->set_reason("ended");
+    told(fact, id);
+  }
+  void succeed(const std::string& id) {
+    v1::Fact exited;
+    exited.mutable_exited()->set_rank(0);
+    told(exited, id);
+    swept(id);
+    EXPECT_EQ(job(id).phase(), v1::JOB_PHASE_SUCCEEDED);
+  }
+};
+
+}  // namespace muster::controller
