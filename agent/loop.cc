@@ -62,6 +62,12 @@ Result<void> Agent::open() {
   HostOptions host = options_.host;
   host.cluster = identity_.cluster;
   host.clock = options_.clock;
+  const auto self = [this] {
+    const std::lock_guard lock(log_hello_mutex_);
+    return log_hello_;
+  };
+  files_ = std::make_shared<FileStreams>(FileStreams::Options{.endpoint = options_.endpoint, .self = self});
+  host.bring = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) { return files->bring(order, number, owner); };
   if (options_.probe) {
     host.prepare = [prepare = std::move(host.prepare), devices = device_ids_](StartRequest request) {
       devices->fill(request.node);
@@ -122,6 +128,7 @@ void Agent::stop() {
   closed.get_future().wait();
   if (link_) link_->wait();
   if (log_push_) log_push_->stop();
+  if (files_) files_->stop();
   if (watch_) watch_->stop();
   std::promise<void> ended;
   loop_.post("close", [this, &ended] {

@@ -25,6 +25,7 @@
 #include "agent/exit_wait.h"
 #include "agent/host/host.h"
 #include "agent/host/state_dir.h"
+#include "agent/link/file_stream.h"
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
 #include "agent/outbox.h"
@@ -157,6 +158,7 @@ class Agent {
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<LogPush> log_push_;
   std::unique_ptr<Link> link_;
+  std::shared_ptr<FileStreams> files_;  // threads of starts share it
 
   std::unique_ptr<probe::Prober> prober_;
   probe::DeviceBook devices_;

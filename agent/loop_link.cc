@@ -25,6 +25,7 @@ void Agent::start_link() {
                                  LinkHandlers{.hello = [this] { return hello(); },
                                               .on_welcome = [this](const v1::Welcome& welcome, BootTime sent) { return on_welcome(welcome, sent); },
                                               .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
+                                              .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
                                               .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
                                               .on_pulse_ack = [this](const v1::PulseAck& ack) { on_pulse_ack(ack); },
                                               .on_down = [this] { on_down(); },

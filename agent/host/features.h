@@ -7,6 +7,7 @@
 namespace muster::agent {
 
 inline constexpr auto kLaunchFeatures = std::to_array<std::string_view>(
-    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers", "rank-files", "code-patches", "container-limits"});
+    {"launch-files", "companions", "setup", "last-step", "node-script", "patched-files", "containers", "rank-files", "code-patches", "container-limits",
+     "bring-files"});
 
 }  // namespace muster::agent

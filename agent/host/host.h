@@ -42,6 +42,7 @@ struct HostOptions {
   std::set<std::uint32_t> devices;
   NumaNodes numa_nodes;  // theirs, as far as they are known
   ContainerOptions container{};
+  BringFn bring{};  // none: orders that need it are refused
   std::uint64_t min_free_bytes = 256ULL << 20U;
   Duration worker_margin = std::chrono::seconds(5);
   std::function<StartPrepared(StartRequest)> prepare = prepare_start;  // on a thread of its own

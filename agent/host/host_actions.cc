@@ -38,7 +38,7 @@ void Host::Impl::act(const StartRun& start) {
     return refuse(start.run, entry, failure_of(error), error.message);
   }
   entry.view.set_spawned(true);
-  entry.bringing_image = start.launch.has_container();
+  entry.bringing_image = start.launch.has_container() || start.launch.brings_size() > 0;
   refresh(start.run, entry, true);
   StartRequest request{
       .order = start.launch,
@@ -51,7 +51,8 @@ void Host::Impl::act(const StartRun& start) {
                   .path = options.path,
                   .worker = options.worker},
       .container = options.container,
-      .image = {.turns = image_turns}};
+      .image = {.turns = image_turns},
+      .bring = options.bring};
   entry.image_news = request.image.news;
   // A container's processes are in its own groups, which the worker in it could not write to.
   if (options.cgroup_base && !start.launch.has_container()) request.context.cgroup = (*options.cgroup_base / name_of(start.run)).string();

@@ -52,7 +52,7 @@ struct Host::Entry {
   std::string sweep_reason;
   std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
   bool container_removed = false;
-  bool bringing_image = false;                  // its start looks for its image
+  bool bringing_image = false;                  // its start looks for its image, or for files of other nodes
   std::shared_ptr<const ImageNews> image_news;  // meanwhile
 
   std::optional<rundir::MarkWriter> marks;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -14,6 +15,8 @@
 #include "agent/host/plog_dirs.h"
 #include "agent/host/run_dirs.h"
 #include "agent/host/shim_dir.h"
+#include "agent/watch/disk_view.h"
+#include "common/engine/layout.h"
 
 namespace muster::agent {
 namespace {
@@ -51,6 +54,21 @@ v1::StartFailure failure_of(const Error& error) {
   return v1::START_FAILURE_NODE;
 }
 
+namespace {
+
+// An earlier start has brought it: the ranks' files of that step, each put in place whole.
+bool lies_here(const v1::Bring& what) {
+  if (what.layout().empty() || what.only().empty()) return false;
+  const auto layout = engine::make_layout(what.layout());
+  if (!layout) return false;
+  const engine::LinkPlan plan = (*layout)->resume_links(DiskView(), what.path(), what.step());
+  return std::ranges::all_of(what.only(), [&](const std::string& rank) {
+    return std::ranges::any_of(plan.links, [&](const auto& link) { return link.first.starts_with(rank + "/"); });
+  });
+}
+
+}  // namespace
+
 StartPrepared prepare_start(StartRequest request) {
   LaunchContext& context = request.context;
   const v1::NodeLaunch& order = request.order;
@@ -70,6 +88,13 @@ StartPrepared prepare_start(StartRequest request) {
   if (auto files = write_launch_files(order, request.layout, owner); !files) return refused(files.error());
   if (owner == nullptr) {  // another user could not reach them
     if (auto dirs = make_plog_dirs(order, request.layout); !dirs) return refused(dirs.error());
+  }
+  for (int i = 0; i < order.brings_size(); ++i) {
+    const v1::Bring& what = order.brings(i);
+    if (lies_here(what)) continue;
+    now_preparing(fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
+    if (!request.bring) return refused({ErrorCode::Unsupported, fmt::format("bringing '{}' from node '{}': this agent brings nothing", what.path(), what.node())});
+    if (auto brought = request.bring(order, i, owner); !brought) return refused(brought.error());
   }
   if (order.has_resume()) {
     now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose, order.resume().source()));

@@ -21,6 +21,9 @@
 
 namespace muster::agent {
 
+// Brings the n-th of an order's brings; those that are made belong to the user, when one is given. Blocking.
+using BringFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
+
 struct StartRequest {
   v1::NodeLaunch order;
   NodeFacts node;
@@ -28,6 +31,7 @@ struct StartRequest {
   LaunchContext context;  // without user and layout
   ContainerOptions container{};
   ImageBringing image{};
+  BringFn bring{};
 };
 using StartPrepared = std::expected<rundir::v1::Launch, Refusal>;
 

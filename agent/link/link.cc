@@ -122,6 +122,9 @@ void Link::on_message(v1::ConnectResponse message) {
     case v1::ConnectResponse::kPulseAck:
       if (welcomed_) handlers_.on_pulse_ack(message.pulse_ack());
       return;
+    case v1::ConnectResponse::kFilesWanted:
+      if (welcomed_ && handlers_.on_files_wanted) handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
+      return;
     case v1::ConnectResponse::WHAT_NOT_SET: return;  // of a newer controller; the protocol number keeps what matters away
   }
 }

@@ -43,6 +43,7 @@ struct LinkHandlers {
   // Hello went out.
   std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
   std::function<void(v1::Orders)> on_orders;
+  std::function<void(v1::FilesWanted)> on_files_wanted;
   std::function<void(const v1::FactAck&)> on_fact_ack;
   std::function<void(const v1::PulseAck&)> on_pulse_ack;
   std::function<void()> on_down;  // after a Welcome only

@@ -46,6 +46,16 @@ struct RankRange {
   std::uint32_t count = 0;
 };
 
+// A node whose own disk has what ranks of an attempt have saved (checkpoint.storage: local).
+struct HeldOn {
+  std::string node;
+  RankRange ranks;  // count 0: of all
+};
+struct HeldBy {
+  std::uint32_t attempt = 0;
+  std::vector<HeldOn> nodes;
+};
+
 // Everything a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
   const v1::JobSpec* spec = nullptr;  // defaults filled in
@@ -59,6 +69,8 @@ struct LaunchRequest {
   std::int64_t resume_step = -1;
   std::string resume_source;       // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
   bool resume_from_start = false;  // by spec.start: no attempt of this job wrote it
+  std::vector<HeldOn> resume_held;            // checkpoint.storage: local: who has what lies in resume_source
+  std::map<std::string, HeldBy> stages_held;  // and what stages have saved
   // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the directory of links, else the directory that the spec names.
   std::string start_dir;
   // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is what it is in the whole plan.
@@ -185,7 +197,7 @@ bool is_device_type(std::string_view asked, std::string_view has);
 // What an agent has to be able to do for this job beyond the first release's: words of Inventory.features. `spec` is complete.
 inline constexpr std::string_view kLaunchFiles = "launch-files", kCompanions = "companions", kSetup = "setup", kNodeScript = "node-script",
                                   kPatchedFiles = "patched-files", kContainers = "containers", kRankFiles = "rank-files", kCodePatches = "code-patches",
-                                  kContainerLimits = "container-limits";
+                                  kContainerLimits = "container-limits", kBringFiles = "bring-files";
 std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
 // Not needed: of an agent without it (before 0.4) status 0 is all that there is to judge an end by (Watching.success_last_step).
 inline constexpr std::string_view kLastStep = "last-step";

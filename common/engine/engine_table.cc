@@ -99,6 +99,7 @@ std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
   if (spec.runtime().limits().memory() != 0 || spec.runtime().limits().millicpus() != 0) needed.push_back(kContainerLimits);
   if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
   if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
+  if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL) needed.push_back(kBringFiles);
   return needed;
 }
 

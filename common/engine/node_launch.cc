@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/engine/bring.h"
 #include "common/engine/code_place.h"
 #include "common/engine/core_binding.h"
 #include "common/engine/engine.h"
@@ -146,6 +147,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_step(request.resume_step);
     resume.set_layout(plan.watching.layout());
   }
+  for (v1::Bring& bring : brings(request, node)) *launch.add_brings() = std::move(bring);
 
   std::vector<const RankPlan*> ranks;
   for (const RankPlan& rank : plan.ranks)

@@ -153,6 +153,8 @@ v1::JobSpec training(const ResumeAsk& ask) {
   return spec;
 }
 
+bool on_own_disks(const v1::JobSpec& spec) { return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL; }
+
 // --- the stages ------------------------------------------------------------------------------------------------------------------------------
 
 v1::JobSpec strategy_of(v1::JobSpec spec) {
@@ -199,6 +201,16 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
     *resources.mutable_select() = like.resources().select();
   }
   spec.mutable_checkpoint()->set_layout(std::string(kLayout));
+  if (on_own_disks(like)) {
+    spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
+    if (!cut.source.empty()) spec.add_brings()->set_dir(literal(cut.source));
+    if (!cut.target.empty()) {
+      v1::BringSpec& strategy = *spec.add_brings();
+      strategy.set_stage("strategy");
+      strategy.set_dir(cut.target);
+      strategy.set_below("strategy");
+    }
+  }
   spec.mutable_observe()->set_grammar("none");
   spec.mutable_success()->set_file(cut.result);
   start_from(spec, "job:" + ask.job_id, ask.checkpoint.step);
@@ -218,13 +230,15 @@ void make_stage(v1::JobSpec& spec, const std::string& chain, const char* stage, 
 std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   v1::JobSpec train = training(ask);
   const std::uint64_t ranks = ranks_asked(train);
-  const bool apart = train.checkpoint().dir().starts_with('/');  // on a storage of its own: so is all that the stages hand on
-  const std::string dir = train.checkpoint().dir();
+  // On a storage of its own: so is all that the stages hand on. Disks of the nodes' own are none.
+  const bool own_disks = on_own_disks(train), apart = !own_disks && train.checkpoint().dir().starts_with('/');
+  const std::string dir = own_disks && train.checkpoint().dir().starts_with('/') ? "" : train.checkpoint().dir();
   Cut cut{.source = old_strategy(ask), .target = {}, .ranks = ranks, .result = apart ? fmt::format("{}.{}", dir, kResult) : kResult};
   std::vector<v1::JobSpec> stages;
   if (ranks > 1) {
     v1::JobSpec strategy = strategy_of(train);
     if (apart) strategy.mutable_checkpoint()->set_dir(dir + ".strategy");
+    if (own_disks) strategy.mutable_checkpoint()->set_dir(dir);
     cut.target = apart ? dir + ".strategy" : dir.starts_with("${out}") ? "${stages.strategy.out}" + dir.substr(6) : "${stages.strategy.out}/checkpoints";
     make_stage(strategy, ask.name, "strategy", nullptr);
     stages.push_back(std::move(strategy));
@@ -285,6 +299,7 @@ bool saves_parts(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint) {
 
 void leave_chain(v1::JobSpec& spec) {
   spec.clear_start();
+  spec.clear_brings();
   for (v1::InputSpec& input : *spec.mutable_inputs()) {
     if (!input.path().empty()) input.set_from(input.path());
     input.clear_path();

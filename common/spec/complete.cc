@@ -297,6 +297,14 @@ class Completer {
       problem("checkpoint.dir", fmt::format("'{}' is neither absolute nor below ${{out}} ({})", shown(checkpoint.dir()), accepted("checkpoint.dir")));
     if (checkpoint.layout().empty() && engine_ != nullptr) checkpoint.set_layout(std::string(engine_->layout));
     if (auto layout = engine::make_layout(checkpoint.layout()); !layout) problem("checkpoint.layout", layout.error().message);
+    if (checkpoint.storage() < v1::CHECKPOINT_STORAGE_UNSPECIFIED || checkpoint.storage() > v1::CHECKPOINT_STORAGE_LOCAL)
+      problem("checkpoint.storage", fmt::format("{} is not accepted ({})", static_cast<int>(checkpoint.storage()), accepted("checkpoint.storage")));
+    for (const v1::BringSpec& bring : spec_.brings()) {
+      const std::string& dir = bring.dir();
+      const bool place = dir.starts_with('/') || (!bring.stage().empty() && dir.starts_with(fmt::format("${{stages.{}.out}}", bring.stage())));
+      if (!place || dir.size() > 4096 || (dir + "/").find("/../") != std::string::npos || bring.below().find('/') != std::string::npos || bring.below() == "..")
+        problem("brings", fmt::format("'{}' is no directory to bring (absolute, or below ${{stages.S.out}} of its stage)", shown(dir)));
+    }
     v1::ResumeSpec& resume = *spec_.mutable_resume();
     if (!resume.has_enabled()) {
       resume.set_enabled(trains());

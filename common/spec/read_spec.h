@@ -88,6 +88,7 @@ class SpecReader {
   void hosts(const Node& node, const KeyRow& row);
   void master_port(const Node& node, const KeyRow& row);
   void checkpoint_dir(const Node& node, const KeyRow& row);
+  void checkpoint_storage(const Node& node, const KeyRow& row);
   void resume(const Node& node, const KeyRow& row);
   void resume_args(const Node& node, const KeyRow& row);
   // read_patch.cc

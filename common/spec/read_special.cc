@@ -39,6 +39,7 @@ const std::map<std::string_view, SpecReader::Special>& SpecReader::specials() {
       {"stages.NAME.after", &SpecReader::no_stages},
       {"stages.NAME.creates", &SpecReader::no_stages},
       {"checkpoint.dir", &SpecReader::checkpoint_dir},
+      {"checkpoint.storage", &SpecReader::checkpoint_storage},
       {"resume", &SpecReader::resume},
       {"resume.args", &SpecReader::resume_args},
       {"resume.drop", &SpecReader::resume_drop},
@@ -275,6 +276,13 @@ void SpecReader::checkpoint_dir(const Node& node, const KeyRow& row) {
   if (value->empty()) return problem(node, "checkpoint.dir", fmt::format("is empty ({})", row.accepted));
   const bool whole = value->starts_with('/') || value->starts_with("${out}");
   spec_.mutable_checkpoint()->set_dir(whole ? *value : "${out}/" + *value);
+}
+
+void SpecReader::checkpoint_storage(const Node& node, const KeyRow& row) {
+  const std::string* value = text(node, row);
+  if (value == nullptr || *value == "auto") return;
+  if (*value != "shared" && *value != "local") return not_accepted(node, row, *value);
+  spec_.mutable_checkpoint()->set_storage(*value == "local" ? v1::CHECKPOINT_STORAGE_LOCAL : v1::CHECKPOINT_STORAGE_SHARED);
 }
 
 void SpecReader::resume(const Node& node, const KeyRow& row) {

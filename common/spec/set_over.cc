@@ -49,6 +49,7 @@ constexpr auto kForget = std::to_array<Forget>({
     {"network.master_port", [](v1::JobSpec& spec) { spec.mutable_network()->clear_master_port(); }},
     {"inputs", [](v1::JobSpec& spec) { spec.clear_inputs(); }},
     {"checkpoint.dir", [](v1::JobSpec& spec) { spec.mutable_checkpoint()->clear_dir(); }},
+    {"checkpoint.storage", [](v1::JobSpec& spec) { spec.mutable_checkpoint()->clear_storage(); }},
     {"resume", [](v1::JobSpec& spec) { spec.mutable_resume()->clear_enabled(); }},
     {"resume.args", [](v1::JobSpec& spec) { spec.mutable_resume()->clear_args(); }},
     {"resume.drop", [](v1::JobSpec& spec) { spec.mutable_resume()->clear_drop(); }},

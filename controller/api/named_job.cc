@@ -9,6 +9,7 @@
 #include "common/engine/engine.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/job_ref.h"
+#include "controller/core/start_point.h"
 
 namespace muster::controller {
 namespace {
@@ -55,6 +56,8 @@ NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
   NamedJob named{.id = job.id, .name = job.spec.name(), .phase = job.phase, .layout = job.spec.checkpoint().layout(), .whole = job.checkpoints};
   named.out = engine::out_dir(job.spec, job.id.str(), cluster_out);
   named.checkpoints = engine::checkpoint_dir(job.spec, named.out).value_or(named.out + "/checkpoints");
+  for (const core::CheckpointRecord& one : job.checkpoints)
+    if (const core::AttemptRecord* attempt = job.attempt(one.attempt)) named.held.try_emplace(one.attempt, core::held_by(job, *attempt));
   return named;
 }
 

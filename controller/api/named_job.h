@@ -20,6 +20,7 @@ struct NamedJob {
   std::string checkpoints;  // directory that each attempt has its own below
   std::string layout;       // of its checkpoints
   std::vector<core::CheckpointRecord> whole;
+  std::map<AttemptNo, core::HeldShards> held;  // where those of these attempts are, with checkpoint.storage: local
 };
 // Pure.
 NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out);

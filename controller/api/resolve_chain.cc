@@ -161,7 +161,17 @@ class Filler {
     if (source.kind == "stage" && stages_.at(std::string(source.name)).pending) return std::nullopt;
     auto point = pick_checkpoint(start, job);
     if (!point) return std::move(point.error());
-    if (*point) *start.mutable_point() = std::move(**point);
+    if (!*point) return std::nullopt;
+    *start.mutable_point() = std::move(**point);
+    if (spec.checkpoint().storage() != v1::CHECKPOINT_STORAGE_LOCAL) return std::nullopt;
+    const auto held = job.held.find(AttemptNo(start.point().attempt()));
+    if (held == job.held.end()) return std::nullopt;
+    for (const core::ShardHolder& holder : held->second.holders) {
+      v1::ShardHolder& one = *start.mutable_point()->add_holders();
+      one.set_node(holder.node.str());
+      one.set_first_rank(holder.first_rank.value);
+      one.set_ranks(holder.ranks);
+    }
     return std::nullopt;
   }
 

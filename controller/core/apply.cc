@@ -87,6 +87,7 @@ class Folder {
   void operator()(const PredecessorSucceeded& event) {
     JobRecord& job = job_of(event.job);
     if (event.checkpoint) job.start = event.checkpoint;
+    if (event.held) job.held[event.predecessor] = *event.held;
     predecessor_succeeded(ledger_, job, event.predecessor);
   }
 

@@ -66,6 +66,14 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   for (const NodePart& part : attempt.parts) dump_part(out, part);
 }
 
+void dump_held(std::string& out, const JobRecord& job) {
+  for (const auto& [before, held] : job.held) {
+    out += fmt::format("  held {} attempt {}:", before.str(), held.attempt.value);
+    for (const ShardHolder& one : held.holders) out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
+    out += "\n";
+  }
+}
+
 void dump_indexes(std::string& out, const Ledger& ledger) {
   std::map<std::string, std::string> sorted;
   for (const auto& [request, job] : ledger.request_ids) sorted[request.str()] = job.str();
@@ -111,6 +119,7 @@ std::string dump(const JobRecord& job) {
       job.cancel_requested, job.cancel_reason, job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts, job.attempts_lost);
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(), verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
+  dump_held(out, job);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
     out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} aside={}\n", checkpoint.attempt.value, checkpoint.step, checkpoint.path,

@@ -94,11 +94,25 @@ struct CancelRequested {
   std::string reason;
 };
 
+// Who has the shards of an attempt on a disk of its own (checkpoint.storage: local).
+struct ShardHolder {
+  NodeName node;
+  RankNo first_rank;
+  std::uint32_t ranks = 0;  // 0: it has those of all ranks
+  friend bool operator==(const ShardHolder&, const ShardHolder&) = default;
+};
+struct HeldShards {
+  AttemptNo attempt;
+  std::vector<ShardHolder> holders;
+  friend bool operator==(const HeldShards&, const HeldShards&) = default;
+};
+
 // Of a job that waits for others (spec.schedule.after): one of them has succeeded. In the batch of that one's end, or of this one's submission.
 struct PredecessorSucceeded {
   JobId job;  // that waits
   JobId predecessor;
   std::optional<ResumePoint> checkpoint = std::nullopt;  // its newest whole one, where spec.start of the job that waits names it
+  std::optional<HeldShards> held = std::nullopt;  // where its files are, where the job that waits has checkpoint.storage: local
 };
 
 struct AttemptPlaced {

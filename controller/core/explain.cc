@@ -81,7 +81,13 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
   }
   if (!setting_up.empty()) {
     const v1::RuntimeSpec& runtime = job.spec.runtime();
-    const char* what = runtime.image().empty() ? "runtime.setup" : runtime.setup().empty() ? "runtime.image" : "runtime.image, runtime.setup";
+    std::string what;
+    const auto add = [&what](bool has, const char* phase) {
+      if (has) what += fmt::format("{}{}", what.empty() ? "" : ", ", phase);
+    };
+    add(brings_files(job.spec), "shards of other nodes");
+    add(!runtime.image().empty(), "runtime.image");
+    add(!runtime.setup().empty() || what.empty(), "runtime.setup");
     lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node", attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
     std::size_t told = 0;

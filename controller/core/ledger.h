@@ -121,6 +121,7 @@ struct JobRecord {
   std::int64_t queue_place = 0;  // derived, while it is queued: who has the smaller one is ahead
   // Derived: what spec.start stands for, once it is known; from the submission on, or from the end of the stage that it names.
   std::optional<ResumePoint> start;
+  std::map<JobId, HeldShards> held;           // derived: of jobs that it has waited for, where their files are (checkpoint.storage: local)
   std::set<JobId> waits_for;                  // derived, while it is queued: of spec.schedule.after, those that have not succeeded yet
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 

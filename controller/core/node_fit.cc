@@ -65,6 +65,7 @@ std::string_view what_for(std::string_view feature) {
   if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
   if (feature == engine::kSetup) return "does not run runtime.setup";
   if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
+  if (feature == engine::kBringFiles) return "does not bring checkpoints from other nodes (checkpoint.storage: local)";
   if (feature == engine::kContainers) return "does not run containers (runtime.image)";
   if (feature == engine::kContainerLimits) return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";
   return "cannot do what this job needs";

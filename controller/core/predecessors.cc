@@ -42,6 +42,8 @@ JobEnded ended_behind(const JobId& job, FailureClass cls, std::string reason) {
 // What the success of the job that is named so means for one that waits for it. `ended` nullptr: it is archived.
 EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor, const std::string& who, const JobRecord* ended) {
   PredecessorSucceeded event{.job = job, .predecessor = predecessor};
+  if (ended != nullptr && spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && ended->current() != nullptr)
+    event.held = held_by(*ended, *ended->current());
   if (starts_behind(spec) != predecessor) return event;
   StageStart start = start_behind(spec, who, ended);
   if (start.missing.empty()) {

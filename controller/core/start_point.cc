@@ -48,6 +48,16 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name, 
   return {.missing = fmt::format("start.from: {} {}; {}, or have that stage save one", stage_name, what, remedy)};
 }
 
+HeldShards held_by(const JobRecord& job, const AttemptRecord& attempt) {
+  HeldShards held{.attempt = attempt.number, .holders = {}};
+  const bool one = job.spec.launch().per() == v1::LAUNCH_PER_ONCE;
+  for (const NodePart& part : attempt.parts) {
+    if (part.idle()) continue;
+    held.holders.push_back({.node = part.placed.node, .first_rank = part.placed.first_rank, .ranks = one ? 0 : part.placed.rank_count});
+  }
+  return held;
+}
+
 std::optional<Error> refuse_start(const v1::JobSpec& spec) {
   if (const auto stage = starts_behind(spec)) {
     const auto& after = spec.schedule().after();

@@ -26,6 +26,9 @@ struct StageStart {
 // `stage` nullptr: it is archived, and its checkpoints are not known here any more.
 StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name, const JobRecord* stage);
 
+// Where what an attempt has saved lies when each node has a disk of its own. A job that is one process has what it makes on its one node.
+HeldShards held_by(const JobRecord& job, const AttemptRecord& attempt);
+
 // Why a job with this spec cannot be taken: it is to go on from a checkpoint, and none is named, or it does not wait for the stage that tells it. Nothing: it
 // can.
 std::optional<Error> refuse_start(const v1::JobSpec& spec);

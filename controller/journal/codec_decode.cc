@@ -155,6 +155,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       const auto& from = record.predecessor_succeeded();
       core::PredecessorSucceeded to{.job = JobId(from.job()), .predecessor = JobId(from.predecessor())};
       if (from.has_checkpoint()) to.checkpoint = take(from.checkpoint());
+      if (from.attempt() == 0) return to;
+      core::HeldShards& held = to.held.emplace(core::HeldShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
+      for (const pb::ShardHolder& one : from.holders())
+        held.holders.push_back({.node = NodeName(one.node()), .first_rank = RankNo(one.first_rank()), .ranks = one.ranks()});
       return to;
     }
     case pb::Record::kAttemptPlaced: {

@@ -133,6 +133,14 @@ struct Writer {
     to.set_job(from.job.value);
     to.set_predecessor(from.predecessor.value);
     if (from.checkpoint) put(*to.mutable_checkpoint(), *from.checkpoint);
+    if (!from.held) return;
+    to.set_attempt(from.held->attempt.value);
+    for (const core::ShardHolder& holder : from.held->holders) {
+      auto& one = *to.add_holders();
+      one.set_node(holder.node.value);
+      one.set_first_rank(holder.first_rank.value);
+      one.set_ranks(holder.ranks);
+    }
   }
   void operator()(const core::AttemptPlaced& from) const {
     auto& to = *record.mutable_attempt_placed();

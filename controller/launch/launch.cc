@@ -8,6 +8,8 @@
 #include "common/engine/ranktable/table_text.h"
 #include "common/engine/start.h"
 #include "controller/core/placed_table.h"
+#include "controller/core/spec_view.h"
+#include "controller/core/start_point.h"
 #include "controller/launch/bounds.h"
 
 namespace muster::controller {
@@ -50,6 +52,34 @@ void go_on_from(engine::LaunchRequest& request, const std::optional<core::Resume
   (point->from_start && weights ? request.start_dir : request.resume_dir) = links;
 }
 
+std::vector<engine::HeldOn> nodes_of(const core::HeldShards& held) {
+  std::vector<engine::HeldOn> nodes;
+  nodes.reserve(held.holders.size());
+  for (const core::ShardHolder& one : held.holders) nodes.push_back({.node = one.node.str(), .ranks = {.first = one.first_rank.value, .count = one.ranks}});
+  return nodes;
+}
+
+// checkpoint.storage: local: of another job the submission says where its checkpoint is, of a stage its end does, of an attempt of this job the placement.
+void find_holders(engine::LaunchRequest& request, const core::JobRecord& job, const core::AttemptRecord& attempt) {
+  if (!core::brings_files(job.spec)) return;
+  for (const v1::StageDir& stage : job.spec.stage().dirs()) {
+    const auto held = job.held.find(JobId(stage.job()));
+    if (held != job.held.end()) request.stages_held[stage.stage()] = {.attempt = held->second.attempt.value, .nodes = nodes_of(held->second)};
+  }
+  if (!attempt.resume) return;
+  if (!attempt.resume->from_start) {
+    if (const core::AttemptRecord* writer = job.attempt(attempt.resume->attempt)) request.resume_held = nodes_of(core::held_by(job, *writer));
+    return;
+  }
+  for (const v1::ShardHolder& one : job.spec.start().point().holders())
+    request.resume_held.push_back({.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
+  constexpr std::string_view kStage = "stage:";
+  const std::string_view from = job.spec.start().from();
+  if (!from.starts_with(kStage)) return;
+  const auto stage = request.stages_held.find(std::string(from.substr(kStage.size(), from.find('/') - kStage.size())));
+  if (stage != request.stages_held.end()) request.resume_held = stage->second.nodes;
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes,
@@ -76,7 +106,9 @@ engine::LaunchRequest launch_request(const core::JobRecord& job, const core::Att
   std::vector<core::PlacedNode> nodes;
   nodes.reserve(attempt.parts.size());
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);
-  return launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume, ledger, cluster_out);
+  engine::LaunchRequest request = launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume, ledger, cluster_out);
+  find_holders(request, job, attempt);
+  return request;
 }
 
 Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256, engine::LaunchRequest& request) {

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
+
+#include "common/engine/bring.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status.h"
+#include "controller/launch/launch.h"
 
 namespace muster::controller {
 namespace {
@@ -50,6 +54,56 @@ grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(g
 Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
   if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<PushLogsReactor>(allowed);
   return push_logs_(context);
+}
+
+// --- files from one node to another ----------------------------------------------------------------------------------------------------
+
+FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext* context, const v1::BringFilesRequest* request) {
+  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Taker>(allowed);
+  return files_.bring([this, request = *request](FileTransferPtr transfer) {
+    const bool taken = shell_.read([this, transfer, request](const View& view) { find_files(transfer, request, view); });
+    if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "bringing files: the controller is overloaded; another start tries again"});
+  });
+}
+
+FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse*) {
+  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Giver>(allowed);
+  return files_.send();
+}
+
+// A node gets what its own order names, and nothing else.
+void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view) {
+  const auto refuse = [&](grpc::StatusCode code, const std::string& why) { FileRelay::refuse(transfer, {code, "bringing files: " + why}); };
+  const NodeName node(request.node());
+  const auto job = view.ledger.jobs.find(JobId(request.job_id()));
+  const core::AttemptRecord* attempt = job == view.ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
+  const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
+  if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live || part->placed.instance.str() != request.instance() ||
+      request.cluster_id() != view.ledger.cluster.str()) {
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("node '{}' is not to start job '{}' attempt {} (any more)", request.node(), request.job_id(),
+                                                                     request.attempt()));
+  }
+  const engine::LaunchRequest launch = launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
+  const std::vector<v1::Bring> brings = engine::brings(launch, attempt->part_index.at(node));
+  if (request.number() >= brings.size()) return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
+  const v1::Bring& what = brings[request.number()];
+  const auto source = peers_.find(NodeName(what.node()));
+  if (source == peers_.end() || !source->second.welcomed) {
+    return refuse(grpc::StatusCode::UNAVAILABLE,
+                  fmt::format("'{}' lies on node '{}' alone, and that node is not connected; bring it up again, or go on from a checkpoint that is on nodes "
+                              "which are there (--from)",
+                              what.path(), what.node()));
+  }
+  const auto& features = view.ledger.nodes.at(source->first).inventory.features();
+  if (std::ranges::find(features, engine::kBringFiles) == features.end()) {
+    return refuse(grpc::StatusCode::UNIMPLEMENTED,
+                  fmt::format("'{}' lies on node '{}' alone, and its agent is of a version that sends none; upgrade it", what.path(), what.node()));
+  }
+  v1::FilesWanted wanted;
+  wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(), {job->first, attempt->number}));
+  *wanted.mutable_what() = what;
+  if (const std::string& user = job->second.spec.runtime().user(); user != "submitter") wanted.set_user(user);
+  source->second.session->want(std::move(wanted));
 }
 
 // --- hello -----------------------------------------------------------------------------------------------------------------------------
@@ -200,6 +254,7 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
     if (peer == peers_.end() || peer->second.session != session) return;  // never accepted, or replaced
     shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
     peers_.erase(peer);
+    files_.node_gone(session->node());
     log::info("agent disconnected", {{"node", session->node().str()}});
   });
 }
@@ -251,6 +306,7 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
       book_.drop(event.job, event.attempt);
       unlaunchable_.erase({event.job, event.attempt});
     };
+    if (const auto* broke = std::get_if<core::AttemptBroke>(&row.event.body)) files_.drop({broke->job, broke->attempt});
     if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) over(*ended);
     if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) over(*done);
     if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&row.event.body)) {

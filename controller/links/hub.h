@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "controller/links/file_relay.h"
 #include "controller/links/hello.h"
 #include "controller/links/logs_collected.h"
 #include "controller/links/order_book.h"
@@ -53,6 +54,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext* context) override;
   PushLogsReactor* PushLogs(grpc::CallbackServerContext* context) override;
+  FileRelay::Taker* BringFiles(grpc::CallbackServerContext* context, const v1::BringFilesRequest* request) override;
+  FileRelay::Giver* SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse* response) override;
 
   // Listener, on the strand
   void on_release(std::span<const journal::Row> rows, const View& view) override;
@@ -82,6 +85,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const;
   void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
   void tell(const NodeName& node, const View& view, bool always);
+  void find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view);
   void look_for_leftovers(const core::PulseHeard& pulse);
   void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why, const View& view);
 
@@ -92,6 +96,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   const Clock& clock_;
   Options options_;
   PushLogsMaker push_logs_;
+  FileRelay files_;
 
   // Strand only.
   std::map<NodeName, Peer> peers_;

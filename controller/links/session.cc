@@ -108,6 +108,12 @@ void Session::send(NodeOrders orders) {
   write_next();
 }
 
+void Session::want(v1::FilesWanted files) {
+  const std::lock_guard lock(mutex_);
+  files_.push_back(std::move(files));
+  write_next();
+}
+
 void Session::ack(v1::FactAck ack) {
   const std::lock_guard lock(mutex_);
   fact_ack_ = std::move(ack);
@@ -141,6 +147,11 @@ bool Session::next_message() {
   if (say_standing_ && (runs_.empty() || standing_.orders_size() > 0)) {
     *outgoing_.mutable_orders() = standing_;
     say_standing_ = false;
+    return true;
+  }
+  if (!files_.empty()) {
+    *outgoing_.mutable_files_wanted() = std::move(files_.front());
+    files_.pop_front();
     return true;
   }
   if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || pulse_ack_))) {

@@ -56,6 +56,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after what is being written
   void send(NodeOrders orders);
+  void want(v1::FilesWanted files);  // every one of them, in order
   void ack(v1::FactAck ack);
   void ack(v1::PulseAck ack);
 
@@ -93,6 +94,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   v1::Orders standing_;
   bool say_standing_ = false;
   std::deque<v1::Order> runs_;  // not written yet
+  std::deque<v1::FilesWanted> files_;
   bool acks_turn_ = false;      // a launch was written last
   std::optional<v1::FactAck> fact_ack_;
   std::optional<v1::PulseAck> pulse_ack_;

@@ -27,7 +27,9 @@ FIELDS(AttemptPlaced, a, b, c, d, e, f)
 FIELDS(NodeStartFailed, a, b, c, d, e, f)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h)
-FIELDS(PredecessorSucceeded, a, b, c)
+FIELDS(PredecessorSucceeded, a, b, c, d)
+FIELDS(HeldShards, a, b)
+FIELDS(ShardHolder, a, b, c)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
@@ -74,6 +76,8 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
     }
     if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
       EXPECT_TRUE(all_set(*succeeded->checkpoint));
+      EXPECT_TRUE(all_set(*succeeded->held));
+      EXPECT_TRUE(all_set(succeeded->held->holders.at(0)));
     }
     if (const auto* over = std::get_if<core::AttemptEnded>(&event.body)) {
       EXPECT_TRUE(all_set(over->verdict));

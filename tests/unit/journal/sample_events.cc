@@ -106,7 +106,8 @@ std::vector<core::Event> one_of_every_kind() {
       core::PredecessorSucceeded{
           .job = job,
           .predecessor = JobId("0j5c2p8q3r1ab"),
-          .checkpoint = core::ResumePoint{.attempt = AttemptNo(4), .step = 1ll << 33, .path = "/srv/other/a4/iter_8", .from_start = true}},
+          .checkpoint = core::ResumePoint{.attempt = AttemptNo(4), .step = 1ll << 33, .path = "/srv/other/a4/iter_8", .from_start = true},
+          .held = core::HeldShards{.attempt = AttemptNo(4), .holders = {{.node = node, .first_rank = RankNo(8), .ranks = 8}}}},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},

@@ -1,0 +1,136 @@
+#include "agent/host/files_in.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "agent/host/run_dirs.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPathMost = 4096;
+
+Result<void> make_dir(const fs::path& dir, const UserEntry* owner) {
+  v1::NodeLaunch dirs;
+  dirs.add_make_dirs(dir.string());
+  return make_output_dirs(dirs, owner);
+}
+
+bool stays_below(std::string_view path) {
+  if (path.empty() || path.size() > kPathMost || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t end = std::min(path.find('/', from), path.size());
+    const std::string_view part = path.substr(from, end - from);
+    if (part.empty() || part == "." || part == "..") return false;
+    from = end + 1;
+  }
+  return true;
+}
+
+std::unexpected<Error> failed(const std::string& doing, int error) {
+  auto result = fail_errno(doing, error);
+  if (error == ENOSPC || error == EDQUOT) {
+    result.error().code = ErrorCode::ResourceExhausted;
+    result.error().message += "; make room on that disk";
+  }
+  return result;
+}
+
+}  // namespace
+
+FilesIn::FilesIn(fs::path path, fs::path beside, const UserEntry* owner) : path_(std::move(path)), beside_(std::move(beside)), owner_(owner) {}
+
+FilesIn::~FilesIn() {
+  std::error_code ignored;
+  if (!beside_.empty()) fs::remove_all(beside_, ignored);
+}
+
+std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
+  return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': {}", path_.string(), what));
+}
+
+Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark, const UserEntry* owner) {
+  const fs::path place = fs::path(path).lexically_normal();
+  if (!place.is_absolute() || !place.has_relative_path()) return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': it is not an absolute path", path));
+  fs::path beside = place.has_filename() ? place : place.parent_path();
+  beside += fmt::format(".bring-{}", mark);
+  if (auto made = make_dir(beside.parent_path(), owner); !made) return fail(std::move(made.error()));
+  std::error_code ignored;
+  fs::remove_all(beside, ignored);
+  FilesIn files(place, beside, owner);
+  if (auto made = make_dir(beside, owner); !made) return fail(std::move(made.error()));
+  return files;
+}
+
+Result<void> FilesIn::take(const v1::FilePart& part) {
+  if (whole_) return wrong("something came behind its end");
+  switch (part.what_case()) {
+    case v1::FilePart::kBegin: {
+      if (auto ended = end_file(); !ended) return ended;
+      return begin_file(part.begin());
+    }
+    case v1::FilePart::kData: {
+      if (file_.get() < 0 || part.data().size() > left_) return wrong("more bytes came than the file has");
+      for (std::string_view rest = part.data(); !rest.empty();) {
+        const ssize_t wrote = ::write(file_.get(), rest.data(), rest.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return failed(fmt::format("bringing '{}': writing '{}'", path_.string(), files_.back()), errno);
+        rest.remove_prefix(static_cast<std::size_t>(wrote));
+      }
+      left_ -= part.data().size();
+      bytes_ += part.data().size();
+      return {};
+    }
+    case v1::FilePart::kEnd: {
+      if (auto ended = end_file(); !ended) return ended;
+      if (part.end().files() != files_.size() || part.end().bytes() != bytes_)
+        return wrong(fmt::format("{} files and {} bytes came of {} and {}", files_.size(), bytes_, part.end().files(), part.end().bytes()));
+      whole_ = true;
+      return {};
+    }
+    case v1::FilePart::kFailed: return fail(ErrorCode::Io, part.failed().text());
+    case v1::FilePart::WHAT_NOT_SET: break;
+  }
+  return wrong("a message of a kind came that this agent does not know");
+}
+
+Result<void> FilesIn::begin_file(const v1::FileBegin& file) {
+  if (!stays_below(file.path())) return wrong(fmt::format("a file came whose name ('{}') does not stay below it", file.path().substr(0, 200)));
+  const fs::path place = beside_ / file.path();
+  if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
+  file_ = io::UniqueFd(::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file_.get() < 0) return failed(fmt::format("bringing '{}': making '{}'", path_.string(), file.path()), errno);
+  files_.push_back(file.path());
+  left_ = file.size();
+  mode_ = file.mode() & 0777;
+  return {};
+}
+
+Result<void> FilesIn::end_file() {
+  if (file_.get() < 0) return {};
+  if (left_ != 0) return wrong(fmt::format("'{}' is {} bytes short", files_.back(), left_));
+  const auto doing = [&](const char* what) { return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back()); };
+  if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
+  if (owner_ != nullptr && ::fchown(file_.get(), owner_->uid, owner_->gid) != 0) return failed(doing("giving away"), errno);
+  file_ = io::UniqueFd();
+  return {};
+}
+
+Result<void> FilesIn::put() {
+  if (!whole_) return wrong("it was cut off");
+  for (const std::string& file : files_) {
+    const fs::path place = path_ / file;
+    if (auto made = make_dir(place.parent_path(), owner_); !made) return made;
+    if (::rename((beside_ / file).c_str(), place.c_str()) != 0) return failed(fmt::format("bringing '{}': putting '{}' in place", path_.string(), file), errno);
+  }
+  return {};
+}
+
+}  // namespace muster::agent

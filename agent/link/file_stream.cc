@@ -1,0 +1,185 @@
+#include "agent/link/file_stream.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <thread>
+
+#include "agent/host/files_in.h"
+#include "agent/host/files_out.h"
+#include "common/log/log.h"
+#include "common/rpc/status.h"
+
+namespace muster::agent {
+
+// A call that stop() can end. One that begins behind it is ended at once.
+class FileStreams::Call {
+ public:
+  Call(FileStreams& streams, grpc::ClientContext& context) : streams_(streams), context_(context) {
+    const std::lock_guard lock(streams_.mutex_);
+    streams_.calls_.insert(&context_);
+    if (streams_.stopped_) context_.TryCancel();
+  }
+  ~Call() {
+    const std::lock_guard lock(streams_.mutex_);
+    streams_.calls_.erase(&context_);
+    streams_.all_gone_.notify_all();
+  }
+  [[nodiscard]] bool stopped() const {
+    const std::lock_guard lock(streams_.mutex_);
+    return streams_.stopped_;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  FileStreams& streams_;
+  grpc::ClientContext& context_;
+};
+
+Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const UserEntry* owner) {
+  const v1::Bring& what = order.brings(number);
+  const std::string doing = fmt::format("bringing '{}' from node '{}'", what.path(), what.node());
+  grpc::ClientContext context;
+  const Call call(*this, context);  // from here on stop() waits for it
+  if (call.stopped()) return fail(ErrorCode::Unreachable, fmt::format("{}: the agent is about to end", doing));
+  const auto self = options_.self();
+  if (!self) return fail(ErrorCode::Unreachable, fmt::format("{}: the controller is away; another start tries again", doing));
+  auto endpoint = options_.endpoint();
+  if (!endpoint) return fail(std::move(endpoint).error().in(doing));
+  auto files = FilesIn::begin(what.path(), fmt::format("{}-{}", order.job_id(), number), owner);
+  if (!files) return fail(std::move(files.error()));
+
+  v1::BringFilesRequest request;
+  request.set_cluster_id(self->cluster_id());
+  request.set_node(self->node());
+  request.set_instance(self->instance());
+  request.set_job_id(order.job_id());
+  request.set_attempt(order.attempt());
+  request.set_number(static_cast<std::uint32_t>(number));
+  const auto stub = v1::AgentService::NewStub(rpc::make_channel(*endpoint));
+  rpc::authorize(context, endpoint->token);
+  grpc::CompletionQueue queue;
+  const auto reader = stub->PrepareAsyncBringFiles(&context, request, &queue);
+  bool silent = false;
+  // False: the call is over.
+  const auto next = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto until = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.idle_most);
+    if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::TIMEOUT) {
+      silent = true;
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+    }
+    return ok;
+  };
+  reader->StartCall(nullptr);
+  Result<void> taken;
+  bool on = next();
+  while (on) {
+    v1::BringFilesResponse response;
+    reader->Read(&response, nullptr);
+    on = next();
+    if (!on) break;
+    taken = files->take(response.part());
+    if (taken) continue;
+    context.TryCancel();
+    break;
+  }
+  grpc::Status status;
+  reader->Finish(&status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  if (!taken) return fail(std::move(taken.error()));
+  if (silent) {
+    return fail(ErrorCode::TimedOut, fmt::format("{}: nothing came for {} s; look after node '{}'", doing, options_.idle_most / std::chrono::seconds(1), what.node()));
+  }
+  if (!status.ok()) {
+    Error why = rpc::to_error(status);
+    if (why.code != ErrorCode::ResourceExhausted) why.code = ErrorCode::Unreachable;  // not what the job asks for: another start may do better
+    return fail(std::move(why).in(fmt::format("{} for job '{}'", doing, order.job_name().empty() ? order.job_id() : order.job_name())));
+  }
+  return files->put();
+}
+
+void FileStreams::send(v1::FilesWanted wanted) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || threads_ >= options_.sends_most) {
+      log::warn("files were asked for by another node, and none are sent: too many transfers are under way", {{"path", wanted.what().path()}});
+      return;
+    }
+    ++threads_;
+  }
+  const auto over = [this] {
+    const std::lock_guard lock(mutex_);
+    --threads_;
+    all_gone_.notify_all();
+  };
+  try {
+    std::thread([this, wanted = std::move(wanted), over] {
+      send_now(wanted);
+      over();
+    }).detach();
+  } catch (const std::system_error& error) {
+    over();
+    log::warn("files were asked for by another node, and no thread is to be had that sends them", {{"why", error.code().message()}});
+  }
+}
+
+void FileStreams::send_now(const v1::FilesWanted& wanted) {
+  const auto self = options_.self();
+  const auto endpoint = options_.endpoint();
+  if (!self || !endpoint) return;  // with the connection the one that waits is told
+  const auto stub = v1::AgentService::NewStub(rpc::make_channel(*endpoint));
+  grpc::ClientContext context;
+  rpc::authorize(context, endpoint->token);
+  const Call call(*this, context);
+  v1::SendFilesResponse response;
+  const auto writer = stub->SendFiles(&context, &response);
+  v1::SendFilesRequest request;
+  v1::FilesTicket& ticket = *request.mutable_ticket();
+  ticket.set_cluster_id(self->cluster_id());
+  ticket.set_node(self->node());
+  ticket.set_instance(self->instance());
+  ticket.set_ticket(wanted.ticket());
+  bool on = writer->Write(request);
+  const auto say = [&](v1::FilePart part) {
+    *request.mutable_part() = std::move(part);
+    on = on && writer->Write(request);
+    return on;
+  };
+  UserEntry user;
+  Result<void> read;
+  if (!wanted.user().empty()) {
+    auto found = find_user(wanted.user());
+    if (found)
+      user = *std::move(found);
+    else
+      read = fail(std::move(found.error()));
+  }
+  if (read && on) read = read_files(wanted.what(), wanted.user().empty() ? nullptr : &user, say);
+  if (!read) {
+    v1::FilePart failed;
+    failed.mutable_failed()->set_text(read.error().message);
+    (void)say(std::move(failed));
+  }
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!read) log::warn("files for another node were not sent", {{"why", read.error().message}});
+  else if (!status.ok()) log::warn("files for another node were not sent", {{"path", wanted.what().path()}, {"why", status.error_message()}});
+}
+
+void FileStreams::stop() {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (grpc::ClientContext* context : calls_) context->TryCancel();
+  all_gone_.wait_for(lock, std::chrono::seconds(10), [this] { return calls_.empty() && threads_ == 0; });
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,252 @@
+#include "controller/links/file_relay.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace muster::controller {
+namespace {
+
+std::string new_ticket() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// A message without bytes costs as well.
+std::size_t cost(const v1::FilePart& part) { return part.data().size() + part.begin().path().size() + 256; }
+
+}  // namespace
+
+class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
+ public:
+  struct Taker final : FileRelay::Taker {
+    FileTransferPtr transfer;
+    void OnWriteDone(bool ok) override { transfer->written(ok); }
+    void OnCancel() override { transfer->end({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"}); }
+    void OnDone() override {
+      const FileTransferPtr last = std::move(transfer);
+      last->taker_done();
+      delete this;
+    }
+  };
+  struct Giver final : FileRelay::Giver {
+    explicit Giver(std::weak_ptr<FileRelay::Book> of) : book(std::move(of)) {}
+    void OnReadDone(bool ok) override;
+    void OnDone() override {
+      if (transfer) transfer->giver_done();
+      delete this;
+    }
+    std::weak_ptr<FileRelay::Book> book;
+    FileTransferPtr transfer;  // from its ticket on
+    v1::SendFilesRequest incoming;
+  };
+
+  explicit FileTransfer(std::shared_ptr<FileRelay::Book> book) : book_(std::move(book)) {}
+
+  FileRelay::Taker* take() {
+    taker_ = new Taker;
+    taker_->transfer = shared_from_this();
+    return taker_;
+  }
+
+  std::string open(const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt) {
+    std::string ticket = new_ticket();
+    {
+      const std::lock_guard lock(mutex_);
+      ticket_ = ticket;
+      source_ = source;
+      instance_ = instance;
+      attempt_ = attempt;
+    }
+    const std::lock_guard lock(book_->mutex);
+    book_->open[ticket] = weak_from_this();
+    return ticket;
+  }
+
+  // The first end counts; one that comes behind FilesEnd changes nothing.
+  void end(const grpc::Status& why) {
+    const std::lock_guard lock(mutex_);
+    end_locked(why);
+  }
+
+  void end_if_of(const core::AttemptKey& attempt) {
+    const std::lock_guard lock(mutex_);
+    if (attempt_ == attempt) end_locked({grpc::StatusCode::CANCELLED, "bringing files: the attempt is over"});
+  }
+
+  void end_if_waiting_for(const NodeName& node) {
+    const std::lock_guard lock(mutex_);
+    if (source_ != node || giver_ != nullptr || whole_) return;
+    end_locked({grpc::StatusCode::UNAVAILABLE,
+                fmt::format("bringing files from node '{0}': its agent has gone before it sent any; look after node '{0}'", node.str())});
+  }
+
+  // False: it is not this transfer's to send, or another does.
+  bool attach(Giver* giver, const v1::FilesTicket& ticket) {
+    const std::lock_guard lock(mutex_);
+    if (giver_ != nullptr || over_ || whole_ || source_.str() != ticket.node() || instance_.str() != ticket.instance()) return false;
+    giver_ = giver;
+    return true;
+  }
+
+  // False: read no further.
+  void came(v1::FilePart part) {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (over_ || giver_ == nullptr) return;
+    if (part.has_failed()) return end_locked({grpc::StatusCode::FAILED_PRECONDITION, part.failed().text()});
+    whole_ = part.has_end();
+    held_ += cost(part);
+    v1::BringFilesResponse& last = queue_.emplace_back();
+    *last.mutable_part() = std::move(part);
+    go_on();
+  }
+
+  void cut_off() {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (!whole_) {
+      end_locked({grpc::StatusCode::UNAVAILABLE,
+                  fmt::format("bringing files from node '{}': it was cut off while it sent them; another start brings them anew", source_.str())});
+    }
+    finish_giver(grpc::Status::OK);
+  }
+
+  void written(bool ok) {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    held_ -= cost(queue_.front().part());
+    queue_.pop_front();
+    if (!ok) end_locked({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"});
+    go_on();
+  }
+
+  void taker_done() {
+    {
+      const std::lock_guard lock(mutex_);
+      taker_ = nullptr;
+      end_locked({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"});
+    }
+    const std::lock_guard lock(book_->mutex);
+    book_->open.erase(ticket_);
+  }
+  void giver_done() {
+    const std::lock_guard lock(mutex_);
+    giver_ = nullptr;
+  }
+  // Under way from its attachment on.
+  void read_first() {
+    const std::lock_guard lock(mutex_);
+    go_on();
+  }
+
+ private:
+  void end_locked(const grpc::Status& why) {
+    if (over_) return;
+    if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() && why.error_code() != grpc::StatusCode::CANCELLED) return;  // the rest is on its way
+    over_ = why;
+    go_on();
+  }
+  void finish_giver(const grpc::Status& status) {
+    if (giver_ != nullptr && !std::exchange(giver_finished_, true)) giver_->Finish(status);
+  }
+  void finish_taker(const grpc::Status& status) {
+    if (taker_ != nullptr && !writing_ && !std::exchange(taker_finished_, true)) taker_->Finish(status);
+  }
+  void go_on() {
+    if (over_) {
+      finish_taker(*over_);
+      finish_giver(*over_);
+      return;
+    }
+    if (taker_ != nullptr && !writing_ && !queue_.empty()) {
+      writing_ = true;
+      taker_->StartWrite(&queue_.front());
+    }
+    if (whole_) {
+      if (queue_.empty()) finish_taker(grpc::Status::OK);
+      finish_giver(grpc::Status::OK);
+      return;
+    }
+    if (giver_ != nullptr && !giver_finished_ && !reading_ && held_ < FileRelay::kHeldBytes) {
+      reading_ = true;
+      giver_->incoming.Clear();
+      giver_->StartRead(&giver_->incoming);
+    }
+  }
+
+  const std::shared_ptr<FileRelay::Book> book_;
+  std::mutex mutex_;  // guards everything below; never taken with the book's held
+  std::string ticket_;
+  NodeName source_;
+  InstanceId instance_;
+  core::AttemptKey attempt_;
+  Taker* taker_ = nullptr;
+  Giver* giver_ = nullptr;
+  std::deque<v1::BringFilesResponse> queue_;  // its front is gRPC's while writing_
+  std::size_t held_ = 0;
+  bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false, giver_finished_ = false;
+  std::optional<grpc::Status> over_;
+};
+
+void FileTransfer::Giver::OnReadDone(bool ok) {
+  if (transfer) {
+    if (ok && incoming.has_part())
+      transfer->came(std::move(*incoming.mutable_part()));
+    else
+      transfer->cut_off();
+    return;
+  }
+  if (!ok || !incoming.has_ticket()) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "sending files: the ticket is first"});
+  FileTransferPtr found;
+  if (const auto there = book.lock()) {
+    const std::lock_guard lock(there->mutex);
+    if (const auto entry = there->open.find(incoming.ticket().ticket()); entry != there->open.end()) found = entry->second.lock();
+  }
+  transfer = found;
+  if (!found || !found->attach(this, incoming.ticket())) {
+    transfer.reset();
+    return Finish({grpc::StatusCode::NOT_FOUND, "sending files: nobody waits for them any more"});
+  }
+  found->read_first();
+}
+
+FileRelay::Taker* FileRelay::bring(const std::function<void(FileTransferPtr)>& judge) {
+  const auto transfer = std::make_shared<FileTransfer>(book_);
+  Taker* taker = transfer->take();
+  judge(transfer);
+  return taker;
+}
+
+std::string FileRelay::open(const FileTransferPtr& transfer, const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt) {
+  return transfer->open(source, instance, attempt);
+}
+
+void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why) { transfer->end(why); }
+
+FileRelay::Giver* FileRelay::send() {
+  auto* giver = new FileTransfer::Giver(book_);
+  giver->StartRead(&giver->incoming);
+  return giver;
+}
+
+std::vector<FileTransferPtr> FileRelay::all() const {
+  std::vector<FileTransferPtr> transfers;
+  const std::lock_guard lock(book_->mutex);
+  for (const auto& [ticket, entry] : book_->open)
+    if (FileTransferPtr one = entry.lock()) transfers.push_back(std::move(one));
+  return transfers;
+}
+
+void FileRelay::drop(const core::AttemptKey& attempt) {
+  for (const FileTransferPtr& one : all()) one->end_if_of(attempt);
+}
+
+void FileRelay::node_gone(const NodeName& node) {
+  for (const FileTransferPtr& one : all()) one->end_if_waiting_for(node);
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+"""MindFormers at another size where no node sees another one's files: what lies below ${out} is a disk of each node's own, in a mount namespace of its agent.
+16 ranks on two nodes, cancelled behind a checkpoint, gone on with by 8 ranks on one: the transform runs on the third node, on a CPU slot, and has to get every
+shard and every strategy file from the others; the training has to get what the transform made. The losses are those of the run that nobody disturbed.
+
+Run:  /usr/bin/python3 -B tests/integration/engines_own_disks_test.py [-v]       (MUSTER_BIN names the binaries' folder; needs root, to mount)
+"""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from conformance.harness import UNHURRIED, Engines, EngineTest, Record, configuration  # noqa: E402
+
+STEPS, SAVED = 40, 4
+CONFIG = "configs/llama2/run_llama2_7b.yaml"
+EIGHT = f"launch.patch={{{CONFIG}: {{parallel_config.model_parallel: 1}}}}"
+OWN_DISK = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+
+
+def may_mount():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+class Machines(Engines):
+    """n0 and n1 have eight cards each, n2 CPU slots; what is below ${out} is another directory on each."""
+
+    def __init__(self, ascend=True):
+        super().__init__(nodes=3, devices=8, ascend=ascend)
+
+    def _argv(self, name):
+        argv = super()._argv(name)
+        if name == "controller":
+            return argv
+        if name == "n2":
+            at = argv.index("--devices-from")
+            argv[at : at + 2] = ["--devices", str(self.devices)]
+        outputs = os.path.join(self.dir, "controller", "outputs")
+        for path in (outputs, self.disk(name)):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        return ["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs, *argv]
+
+    def disk(self, name):
+        return os.path.join(self.dir, f"disk-{name}")
+
+    def on_disk(self, name, path):
+        """Where that node's `path` is for this test."""
+        return os.path.join(self.disk(name), os.path.relpath(path, os.path.join(self.dir, "controller", "outputs")))
+
+
+@unittest.skipUnless(may_mount(), "this user may mount nothing: nodes cannot have disks of their own")
+class OwnDisks(EngineTest):
+    ascend = True
+    cluster_type = Machines
+    scripts = {"run_mindformer.py": "mindformers-r1.0", "mindformers/tools/transform_ckpt.py": "mindformers-r1.0"}
+    files = {CONFIG: configuration(epochs=4, per_epoch=10, ranks=8, save_steps=SAVED).replace("model_parallel: 1", "model_parallel: 2")}
+
+    @classmethod
+    def prepare(cls):
+        whole, record = cls.train("whole", step_ms=5)
+        cls.cluster.wait(whole)
+        cls.expected = record.losses()
+        assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(whole)
+        cls.old, _ = cls.train("cut", step_ms=UNHURRIED)
+        cls.cluster.muster("wait", cls.old, "--for", "checkpoint")
+        cls.cluster.muster("cancel", cls.old)
+        cls.cluster.wait(cls.old, code=3)
+        cls.saved = max(item["step"] for item in cls.cluster.show(cls.old)["checkpoints"])
+
+    @classmethod
+    def train(cls, name, step_ms):
+        return cls.submit(name, "mindformers", {"config": CONFIG, "mode": "train"}, step_ms=step_ms, nodes=2, checkpoint={"storage": "local"})
+
+    def resume(self, name, *words, code=0):
+        record = Record(self.cluster, name)
+        done = self.cluster.run("resume", "cut", "--nodes", "1", "--set", EIGHT, *words, "--env", f"CONFORMANCE_RECORD={record.path}", "--env",
+                                "CONFORMANCE_STEP_MS=5")  # fmt: skip
+        self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}\n{self.cluster.log_end('n2')}")
+        chain = next(word for word in done.stderr.split() if word.startswith("'cut-r")).strip("'")
+        return chain, record
+
+    def ranks_on(self, node, attempt_dir):
+        place = os.path.join(self.cluster.on_disk(node, attempt_dir), "checkpoint")
+        return sorted(int(entry[5:]) for entry in os.listdir(place) if entry.startswith("rank_")) if os.path.isdir(place) else []
+
+    def test_half_the_ranks_go_on_with_the_same_losses(self):
+        old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
+        self.assertEqual([len(self.ranks_on(node, old)) for node in ("n0", "n1")], [8, 8], "each node has its own ranks' alone")
+        chain, record = self.resume("half")
+        losses = record.losses()
+        self.assertEqual(sorted(losses), [*range(self.saved + 1, STEPS + 1)])
+        self.assertLessEqual(losses.items(), self.expected.items())
+        nodes = {stage: self.cluster.show(f"{chain}.{stage}")["attempts"][0]["nodes"][0]["node"] for stage in ("strategy", "transform", "train")}
+        self.assertEqual(nodes["transform"], "n2")
+        self.assertEqual(self.ranks_on("n2", old), [*range(16)])
+        for node in ("n0", "n1", "n2"):
+            self.assertEqual([name for _, dirs, _ in os.walk(self.cluster.disk(node)) for name in dirs if ".bring-" in name], [], "nothing is left beside")
+
+    def test_one_whole_file(self):
+        path = self.cluster.muster("ckpt", "export", "cut", "--whole").strip()
+        self.assertTrue(os.path.getsize(self.cluster.on_disk("n2", path)) > 0)
+
+    def test_a_node_that_is_away_is_named(self):
+        self.cluster.kill("n1")
+        self.addCleanup(self.cluster.start, "n1")
+        chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
+        why = self.cluster.muster("why", f"{chain}.transform")
+        self.assertIn("lies on node 'n1' alone, and that node is not connected; bring it up again", why)
+
+
+if __name__ == "__main__":
+    unittest.main()
