@@ -1,0 +1,105 @@
+// checkpoint.storage: local: which directories of other nodes each node's start brings.
+#include "common/engine/bring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/engine/reshard.h"
+#include "tests/unit/engine/engine_specs.h"
+
+namespace muster::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> told(const LaunchRequest& request, std::size_t node) {
+  std::vector<std::string> all;
+  for (const v1::Bring& bring : brings(request, node)) {
+    const std::vector<std::string> only(bring.only().begin(), bring.only().end());
+    all.push_back(fmt::format("{} {}{}{}", bring.node(), bring.path(), bring.layout().empty() ? "" : fmt::format(" step {}", bring.step()),
+                              only.empty() ? "" : fmt::format(" {}", fmt::join(only, " "))));
+  }
+  return all;
+}
+
+v1::JobSpec own_disks() {
+  v1::JobSpec spec = spec_of("mindformers", {});
+  spec.mutable_checkpoint()->set_layout("mindformers");
+  spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
+  return spec;
+}
+
+TEST(Bring, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
+  v1::JobSpec spec = own_disks();
+  LaunchRequest request = request_of(spec);
+  resume_at(request, 8);
+  request.resume_held = {{.node = "n9", .ranks = {.first = 0, .count = 1}}, {.node = "n2", .ranks = {.first = 1, .count = 2}}, {.node = "n8", .ranks = {.first = 3, .count = 1}}};
+  const std::string from = request.resume_source;
+  EXPECT_THAT(told(request, 0), ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
+  EXPECT_THAT(told(request, 1), ElementsAre("n8 " + from + " step 8 rank_3")) << "rank 2's is its own";
+  request.resume_held = {{.node = "n7", .ranks = {}}};
+  EXPECT_THAT(told(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3")) << "one that has them all";
+  const auto plan = plan_launch(request);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(node_launch(request, *plan, 1).brings_size(), 1);
+  spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_SHARED);
+  EXPECT_THAT(told(request, 1), IsEmpty());
+  EXPECT_EQ(node_launch(request, *plan, 1).brings_size(), 0);
+}
+
+TEST(Bring, NothingIsBroughtToAFirstStartNorOfOtherLayouts) {
+  v1::JobSpec spec = own_disks();
+  LaunchRequest request = request_of(spec);
+  request.resume_held = {{.node = "n9", .ranks = {}}};
+  EXPECT_THAT(told(request, 0), IsEmpty());
+  resume_at(request, 8);
+  spec.mutable_checkpoint()->set_layout("megatron");
+  EXPECT_THAT(told(request, 0), IsEmpty());
+}
+
+TEST(Bring, TheTransformGetsAllOfBothSizes) {
+  v1::JobSpec before = own_disks();
+  ResumeAsk ask{.before = &before,
+                .job_id = "01j8x4a0b7c2d",
+                .checkpoint = {.step = 40, .path = "/out/j/checkpoints/attempt-2/checkpoint", .save_dir = "/out/j/checkpoints/attempt-2", .shards = 4},
+                .after = before,
+                .name = "tiny-r2"};
+  ask.after.mutable_resources()->set_nodes(1);
+  ask.after.mutable_checkpoint()->set_dir("/nvme/ckpt");
+  auto specs = plan_resume(ask);
+  ASSERT_TRUE(specs.has_value());
+  ASSERT_EQ(specs->size(), 3U);
+  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.checkpoint().storage(), v1::CHECKPOINT_STORAGE_LOCAL);
+  EXPECT_EQ((*specs)[0].checkpoint().dir(), "") << "disks of the nodes' own are no storage apart";
+  EXPECT_EQ((*specs)[2].start().from(), "stage:transform/resharded");
+  v1::JobSpec& transform = (*specs)[1];
+  v1::StageDir& dir = *transform.mutable_stage()->add_dirs();
+  dir.set_stage("strategy");
+  dir.set_out("/out/s");
+  LaunchRequest request = request_of(transform, 1, {0});
+  resume_at(request, 40);
+  request.resume_source = ask.checkpoint.save_dir;
+  request.resume_held = {{.node = "n1", .ranks = {.first = 0, .count = 2}}, {.node = "n2", .ranks = {.first = 2, .count = 2}}};
+  request.stages_held["strategy"] = {.attempt = 3, .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
+  EXPECT_THAT(told(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40", "n2 /out/j/checkpoints/attempt-2/strategy",
+                                            "n4 /out/s/checkpoints/attempt-3/strategy"));
+  leave_chain(transform);
+  EXPECT_EQ(transform.brings_size(), 0);
+}
+
+TEST(Bring, OfStorageThatIsSharedNoChainBringsAnything) {
+  v1::JobSpec before = own_disks();
+  before.mutable_checkpoint()->clear_storage();
+  ResumeAsk ask{.before = &before, .job_id = "j", .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4}, .after = before, .name = "r"};
+  ask.after.mutable_resources()->set_nodes(1);
+  const auto specs = plan_resume(ask);
+  ASSERT_TRUE(specs.has_value());
+  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.brings_size(), 0);
+}
+
+}  // namespace
+}  // namespace muster::engine
