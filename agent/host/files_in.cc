@@ -58,7 +58,8 @@ std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
 
 Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark, const UserEntry* owner) {
   const fs::path place = fs::path(path).lexically_normal();
-  if (!place.is_absolute() || !place.has_relative_path()) return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': it is not an absolute path", path));
+  if (!place.is_absolute() || !place.has_relative_path())
+    return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': it is not an absolute path", path));
   fs::path beside = place.has_filename() ? place : place.parent_path();
   beside += fmt::format(".bring-{}", mark);
   if (auto made = make_dir(beside.parent_path(), owner); !made) return fail(std::move(made.error()));

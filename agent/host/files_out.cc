@@ -26,9 +26,8 @@ std::string doing(const v1::Bring& what) { return fmt::format("reading '{}' for 
 
 bool is_below(const std::string& file, const v1::Bring& what) {
   if (what.only().empty()) return true;
-  return std::ranges::any_of(fs::path(file).parent_path(), [&](const fs::path& part) {
-    return std::ranges::any_of(what.only(), [&](const std::string& name) { return part == name; });
-  });
+  return std::ranges::any_of(fs::path(file).parent_path(),
+                             [&](const fs::path& part) { return std::ranges::any_of(what.only(), [&](const std::string& name) { return part == name; }); });
 }
 
 void add_all(std::vector<std::string>& files, const std::string& root, const std::string& below) {

@@ -93,7 +93,8 @@ StartPrepared prepare_start(StartRequest request) {
     const v1::Bring& what = order.brings(i);
     if (lies_here(what)) continue;
     now_preparing(fmt::format("bringing '{}' from node '{}' for {}", what.path(), what.node(), whose));
-    if (!request.bring) return refused({ErrorCode::Unsupported, fmt::format("bringing '{}' from node '{}': this agent brings nothing", what.path(), what.node())});
+    if (!request.bring)
+      return refused({ErrorCode::Unsupported, fmt::format("bringing '{}' from node '{}': this agent brings nothing", what.path(), what.node())});
     if (auto brought = request.bring(order, i, owner); !brought) return refused(brought.error());
   }
   if (order.has_resume()) {

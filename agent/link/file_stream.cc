@@ -97,7 +97,8 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   }
   if (!taken) return fail(std::move(taken.error()));
   if (silent) {
-    return fail(ErrorCode::TimedOut, fmt::format("{}: nothing came for {} s; look after node '{}'", doing, options_.idle_most / std::chrono::seconds(1), what.node()));
+    return fail(ErrorCode::TimedOut,
+                fmt::format("{}: nothing came for {} s; look after node '{}'", doing, options_.idle_most / std::chrono::seconds(1), what.node()));
   }
   if (!status.ok()) {
     Error why = rpc::to_error(status);
@@ -171,8 +172,10 @@ void FileStreams::send_now(const v1::FilesWanted& wanted) {
   }
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!read) log::warn("files for another node were not sent", {{"why", read.error().message}});
-  else if (!status.ok()) log::warn("files for another node were not sent", {{"path", wanted.what().path()}, {"why", status.error_message()}});
+  if (!read)
+    log::warn("files for another node were not sent", {{"why", read.error().message}});
+  else if (!status.ok())
+    log::warn("files for another node were not sent", {{"path", wanted.what().path()}, {"why", status.error_message()}});
 }
 
 void FileStreams::stop() {

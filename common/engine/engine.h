@@ -67,8 +67,8 @@ struct LaunchRequest {
   std::string save_dir;    // ${save.dir}: the attempt's own
   std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
-  std::string resume_source;       // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
-  bool resume_from_start = false;  // by spec.start: no attempt of this job wrote it
+  std::string resume_source;                  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
+  bool resume_from_start = false;             // by spec.start: no attempt of this job wrote it
   std::vector<HeldOn> resume_held;            // checkpoint.storage: local: who has what lies in resume_source
   std::map<std::string, HeldBy> stages_held;  // and what stages have saved
   // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the directory of links, else the directory that the spec names.

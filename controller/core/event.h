@@ -112,7 +112,7 @@ struct PredecessorSucceeded {
   JobId job;  // that waits
   JobId predecessor;
   std::optional<ResumePoint> checkpoint = std::nullopt;  // its newest whole one, where spec.start of the job that waits names it
-  std::optional<HeldShards> held = std::nullopt;  // where its files are, where the job that waits has checkpoint.storage: local
+  std::optional<HeldShards> held = std::nullopt;         // where its files are, where the job that waits has checkpoint.storage: local
 };
 
 struct AttemptPlaced {

@@ -1,6 +1,6 @@
-// Files on their way from one agent to another: the one asks (BringFiles), the other is told to send (FilesWanted) and opens SendFiles, and the parts of the one
-// stream become those of the other. Nothing is kept: at most kHeldBytes of a transfer wait here, beyond them the sender is not read from, so that gRPC's flow
-// control holds it back.
+// Files on their way from one agent to another: the one asks (BringFiles), the other is told to send (FilesWanted) and opens SendFiles, and the parts of the
+// one stream become those of the other. Nothing is kept: at most kHeldBytes of a transfer wait here, beyond them the sender is not read from, so that gRPC's
+// flow control holds it back.
 //
 // Thread-safe. A transfer lives as long as one of its two streams; the end of either ends the other. The asking agent always gets an end: FilesEnd, or a status
 // with a sentence.

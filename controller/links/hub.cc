@@ -80,8 +80,8 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesReques
   const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
   if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live || part->placed.instance.str() != request.instance() ||
       request.cluster_id() != view.ledger.cluster.str()) {
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("node '{}' is not to start job '{}' attempt {} (any more)", request.node(), request.job_id(),
-                                                                     request.attempt()));
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+                  fmt::format("node '{}' is not to start job '{}' attempt {} (any more)", request.node(), request.job_id(), request.attempt()));
   }
   const engine::LaunchRequest launch = launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
   const std::vector<v1::Bring> brings = engine::brings(launch, attempt->part_index.at(node));

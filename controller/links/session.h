@@ -95,7 +95,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   bool say_standing_ = false;
   std::deque<v1::Order> runs_;  // not written yet
   std::deque<v1::FilesWanted> files_;
-  bool acks_turn_ = false;      // a launch was written last
+  bool acks_turn_ = false;  // a launch was written last
   std::optional<v1::FactAck> fact_ack_;
   std::optional<v1::PulseAck> pulse_ack_;
   v1::ConnectResponse outgoing_;

@@ -37,7 +37,8 @@ TEST(Bring, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
   resume_at(request, 8);
-  request.resume_held = {{.node = "n9", .ranks = {.first = 0, .count = 1}}, {.node = "n2", .ranks = {.first = 1, .count = 2}}, {.node = "n8", .ranks = {.first = 3, .count = 1}}};
+  request.resume_held = {
+      {.node = "n9", .ranks = {.first = 0, .count = 1}}, {.node = "n2", .ranks = {.first = 1, .count = 2}}, {.node = "n8", .ranks = {.first = 3, .count = 1}}};
   const std::string from = request.resume_source;
   EXPECT_THAT(told(request, 0), ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
   EXPECT_THAT(told(request, 1), ElementsAre("n8 " + from + " step 8 rank_3")) << "rank 2's is its own";
@@ -85,8 +86,8 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
   request.resume_source = ask.checkpoint.save_dir;
   request.resume_held = {{.node = "n1", .ranks = {.first = 0, .count = 2}}, {.node = "n2", .ranks = {.first = 2, .count = 2}}};
   request.stages_held["strategy"] = {.attempt = 3, .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
-  EXPECT_THAT(told(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40", "n2 /out/j/checkpoints/attempt-2/strategy",
-                                            "n4 /out/s/checkpoints/attempt-3/strategy"));
+  EXPECT_THAT(told(request, 0),
+              ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40", "n2 /out/j/checkpoints/attempt-2/strategy", "n4 /out/s/checkpoints/attempt-3/strategy"));
   leave_chain(transform);
   EXPECT_EQ(transform.brings_size(), 0);
 }
@@ -94,7 +95,8 @@ TEST(Bring, TheTransformGetsAllOfBothSizes) {
 TEST(Bring, OfStorageThatIsSharedNoChainBringsAnything) {
   v1::JobSpec before = own_disks();
   before.mutable_checkpoint()->clear_storage();
-  ResumeAsk ask{.before = &before, .job_id = "j", .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4}, .after = before, .name = "r"};
+  ResumeAsk ask{
+      .before = &before, .job_id = "j", .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4}, .after = before, .name = "r"};
   ask.after.mutable_resources()->set_nodes(1);
   const auto specs = plan_resume(ask);
   ASSERT_TRUE(specs.has_value());

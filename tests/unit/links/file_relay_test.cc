@@ -1,0 +1,178 @@
+// Two agents' streams joined by the controller: what of a transfer arrives, and what the asking side hears of one that does not.
+#include "controller/links/file_relay.h"
+
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "muster/v1/agent_service.grpc.pb.h"
+
+namespace muster::controller {
+namespace {
+
+class Service final : public v1::AgentService::CallbackService {
+ public:
+  FileRelay::Taker* BringFiles(grpc::CallbackServerContext*, const v1::BringFilesRequest* request) override {
+    return relay_.bring([this, number = request->number()](const FileTransferPtr& transfer) {
+      if (number > 0) return FileRelay::refuse(transfer, {grpc::StatusCode::OUT_OF_RANGE, "no such directory"});
+      ticket_.set_value(relay_.open(transfer, NodeName("n1"), InstanceId("i1"), {JobId("j"), AttemptNo(1)}));
+    });
+  }
+  FileRelay::Giver* SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) override { return relay_.send(); }
+
+  FileRelay relay_;
+  std::promise<std::string> ticket_;
+};
+
+class Relay : public testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    taker_ = v1::AgentService::NewStub(server_->InProcessChannel({}));
+    giver_ = v1::AgentService::NewStub(server_->InProcessChannel({}));
+  }
+  void TearDown() override { server_->Shutdown(); }
+
+  void ask(std::uint32_t number = 0) {
+    v1::BringFilesRequest request;
+    request.set_number(number);
+    reader_ = taker_->BringFiles(&asking_, request);
+  }
+  // A sender that has shown its ticket.
+  void send(const std::string& node = "n1") {
+    writer_ = giver_->SendFiles(&sending_, &response_);
+    v1::SendFilesRequest request;
+    request.mutable_ticket()->set_node(node);
+    request.mutable_ticket()->set_instance("i1");
+    request.mutable_ticket()->set_ticket(service_.ticket_.get_future().get());
+    writer_->Write(request);
+  }
+  bool write(const std::string& bytes) {
+    v1::SendFilesRequest request;
+    request.mutable_part()->set_data(bytes);
+    return writer_->Write(request);
+  }
+  bool write_end() {
+    v1::SendFilesRequest request;
+    request.mutable_part()->mutable_end()->set_files(1);
+    return writer_->Write(request);
+  }
+  grpc::Status sent() {
+    writer_->WritesDone();
+    return writer_->Finish();
+  }
+  // All bytes that come, and how it ends.
+  std::string come() {
+    std::string bytes;
+    v1::BringFilesResponse response;
+    while (reader_->Read(&response)) {
+      bytes += response.part().data();
+      if (response.part().has_end()) bytes += "<end>";
+    }
+    ended_ = reader_->Finish();
+    return bytes;
+  }
+
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::AgentService::Stub> taker_, giver_;
+  grpc::ClientContext asking_, sending_;
+  std::unique_ptr<grpc::ClientReader<v1::BringFilesResponse>> reader_;
+  std::unique_ptr<grpc::ClientWriter<v1::SendFilesRequest>> writer_;
+  v1::SendFilesResponse response_;
+  grpc::Status ended_;
+};
+
+TEST_F(Relay, MoreThanItMayHoldArrivesInOrder) {
+  ask();
+  send();
+  constexpr int kParts = 64;
+  std::thread sender([this] {
+    for (int i = 0; i < kParts; ++i) EXPECT_TRUE(write(std::string(256 << 10, static_cast<char>('a' + i % 26))));
+    EXPECT_TRUE(write_end());
+    EXPECT_TRUE(sent().ok());
+  });
+  const std::string all = come();
+  sender.join();
+  ASSERT_EQ(all.size(), (std::size_t{kParts} << 18U) + 5);
+  EXPECT_TRUE(all.ends_with("<end>"));
+  for (int i = 0; i < kParts; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i) << 18U], 'a' + i % 26);
+  EXPECT_TRUE(ended_.ok()) << ended_.error_message();
+}
+
+TEST_F(Relay, OneThatIsCutOffHasNoGoodEnd) {
+  ask();
+  send();
+  EXPECT_TRUE(write("half"));
+  sending_.TryCancel();
+  come();
+  EXPECT_EQ(ended_.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ended_.error_message(), "bringing files from node 'n1': it was cut off while it sent them; another start brings them anew");
+  (void)writer_->Finish();
+}
+
+TEST_F(Relay, AStreamThatStopsWithoutItsEndIsCutOffToo) {
+  ask();
+  send();
+  EXPECT_TRUE(write("half"));
+  (void)sent();
+  come();
+  EXPECT_EQ(ended_.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Relay, WhatTheSenderCannotReadItSaysItself) {
+  ask();
+  send();
+  v1::SendFilesRequest request;
+  request.mutable_part()->mutable_failed()->set_text("reading '/x' for another node: it has no files on node 'n1'");
+  EXPECT_TRUE(writer_->Write(request));
+  (void)sent();
+  come();
+  EXPECT_EQ(ended_.error_message(), "reading '/x' for another node: it has no files on node 'n1'");
+}
+
+TEST_F(Relay, ATicketIsOfOneNodeAndOfOneTransfer) {
+  ask();
+  send("n2");
+  EXPECT_EQ(sent().error_code(), grpc::StatusCode::NOT_FOUND);
+  service_.relay_.node_gone(NodeName("n3"));
+  service_.relay_.node_gone(NodeName("n1"));
+  come();
+  EXPECT_EQ(ended_.error_message(), "bringing files from node 'n1': its agent has gone before it sent any; look after node 'n1'");
+}
+
+TEST_F(Relay, TheEndOfTheAttemptEndsBoth) {
+  ask();
+  send();
+  EXPECT_TRUE(write("half"));
+  v1::BringFilesResponse first;
+  EXPECT_TRUE(reader_->Read(&first));
+  service_.relay_.drop({JobId("j"), AttemptNo(2)});
+  EXPECT_TRUE(write("more"));
+  EXPECT_TRUE(reader_->Read(&first));
+  service_.relay_.drop({JobId("j"), AttemptNo(1)});
+  come();
+  EXPECT_EQ(ended_.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
+  ask();
+  send();
+  asking_.TryCancel();
+  come();
+  EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(Relay, WhatIsRefusedIsToldAtOnce) {
+  ask(1);
+  EXPECT_EQ(come(), "");
+  EXPECT_EQ(ended_.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+}
+
+}  // namespace
+}  // namespace muster::controller
