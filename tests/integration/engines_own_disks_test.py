@@ -6,12 +6,17 @@ shard and every strategy file from the others; the training has to get what the 
 Run:  /usr/bin/python3 -B tests/integration/engines_own_disks_test.py [-v]       (MUSTER_BIN names the binaries' folder; needs root, to mount)
 """
 
+import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from cluster import DEADLINE, Directory  # noqa: E402
 from conformance.harness import UNHURRIED, Engines, EngineTest, Record, configuration  # noqa: E402
 
 STEPS, SAVED = 40, 4
@@ -101,6 +106,31 @@ class OwnDisks(EngineTest):
     def test_one_whole_file(self):
         path = self.cluster.muster("ckpt", "export", "cut", "--whole").strip()
         self.assertTrue(os.path.getsize(self.cluster.on_disk("n2", path)) > 0)
+
+    def test_a_sender_that_is_killed_costs_an_attempt(self):
+        """n1's agent is stopped, so that the transform waits for its files, and is killed then; a new one sends them to the next attempt."""
+        brought = os.path.join(self.cluster.disk("n2"), self.old)
+        shutil.rmtree(brought, ignore_errors=True)
+        watch = Directory(self.cluster.disk("n2"))
+        self.addCleanup(watch.close)
+        os.kill(self.cluster.daemons["n1"].pid, signal.SIGSTOP)
+        record = Record(self.cluster, "killed")
+        job = self.cluster.muster("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--env",
+                                  f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
+        chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
+        end = time.monotonic() + DEADLINE
+        while not os.path.exists(brought) or "shards of other nodes" not in self.cluster.muster("why", f"{chain}.transform"):
+            watch.wait(0.2)
+            self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
+        self.cluster.kill("n1")
+        self.cluster.start("n1")
+        self.cluster.wait(chain)
+        attempts = self.cluster.show(f"{chain}.transform")["attempts"]
+        self.assertGreater(len(attempts), 1)
+        self.assertIn("node 'n1'", json.dumps(attempts[0]))
+        losses = record.losses()
+        self.assertEqual(sorted(losses), [*range(self.saved + 1, STEPS + 1)])
+        self.assertLessEqual(losses.items(), self.expected.items())
 
     def test_a_node_that_is_away_is_named(self):
         self.cluster.kill("n1")
