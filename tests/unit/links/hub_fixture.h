@@ -103,6 +103,14 @@ class HandAgent {
     }
     return std::nullopt;
   }
+  // The next files that another node wants.
+  std::optional<v1::FilesWanted> wanted() {
+    v1::ConnectResponse response;
+    while (stream_->Read(&response)) {
+      if (response.has_files_wanted()) return response.files_wanted();
+    }
+    return std::nullopt;
+  }
   bool acknowledged() {
     v1::ConnectResponse response;
     while (stream_->Read(&response)) {

@@ -1,0 +1,113 @@
+// Files of one node for the start of another: who may ask, for what, and what is said where they cannot be had.
+#include "tests/unit/links/hub_fixture.h"
+
+namespace muster::controller {
+namespace {
+
+using testing::HasSubstr;
+
+class BringFiles : public HubTest {
+ protected:
+  // Goes on from a checkpoint whose shards n2 has; it is placed on n1.
+  static v1::JobSpec going_on(const std::string& name) {
+    v1::JobSpec spec = command(name, 1);
+    spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
+    spec.mutable_checkpoint()->set_layout("mindformers");
+    spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
+    spec.mutable_start()->set_from("job:old");
+    spec.mutable_start()->set_as(v1::START_AS_RESUME);
+    spec.mutable_start()->set_dir("/out/old/checkpoints");
+    v1::StartPoint& point = *spec.mutable_start()->mutable_point();
+    point.set_attempt(2);
+    point.set_step(40);
+    v1::ShardHolder& holder = *point.add_holders();
+    holder.set_node("n2");
+    holder.set_ranks(8);
+    spec.add_brings()->set_dir("/out/old/checkpoints/attempt-2/strategy");
+    return spec;
+  }
+  static v1::Hello hello(const std::string& node, bool brings) {
+    v1::Hello hello = HandAgent::hello(node == "n1" ? 1 : 0, node);
+    hello.set_instance("i-" + node);
+    if (brings) hello.mutable_inventory()->add_features("bring-files");
+    return hello;
+  }
+  static v1::BringFilesRequest request(const std::string& node, std::uint32_t number) {
+    v1::BringFilesRequest request;
+    request.set_cluster_id("cluster");
+    request.set_node(node);
+    request.set_instance("i-" + node);
+    request.set_job_id("job");
+    request.set_attempt(1);
+    request.set_number(number);
+    return request;
+  }
+  grpc::Status asked(const v1::BringFilesRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    const auto reader = stub_->BringFiles(&context, request);
+    v1::BringFilesResponse response;
+    while (reader->Read(&response)) {
+    }
+    return reader->Finish();
+  }
+
+  std::unique_ptr<v1::AgentService::Stub> stub_ = v1::AgentService::NewStub(rpc::make_channel({.address = address_}));
+};
+
+TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
+  HandAgent n1(address_), n2(address_);
+  ASSERT_TRUE(n1.connect(hello("n1", true)));
+  ASSERT_TRUE(n2.connect(hello("n2", true)));
+  submit(going_on("job"));
+  const auto order = n1.order("job", v1::Order::kRun);
+  ASSERT_TRUE(order);
+  ASSERT_EQ(order->run().brings_size(), 2);
+  EXPECT_EQ(order->run().brings(0).path(), "/out/old/checkpoints/attempt-2");
+  EXPECT_EQ(order->run().brings(0).step(), 40);
+  EXPECT_EQ(order->run().brings(1).path(), "/out/old/checkpoints/attempt-2/strategy");
+
+  grpc::ClientContext asking, sending;
+  const auto reader = stub_->BringFiles(&asking, request("n1", 1));
+  const auto wanted = n2.wanted();
+  ASSERT_TRUE(wanted);
+  EXPECT_EQ(wanted->what().SerializeAsString(), order->run().brings(1).SerializeAsString());
+  EXPECT_EQ(wanted->user(), "");
+  v1::SendFilesResponse none;
+  const auto writer = stub_->SendFiles(&sending, &none);
+  v1::SendFilesRequest part;
+  part.mutable_ticket()->set_node("n2");
+  part.mutable_ticket()->set_instance("i-n2");
+  part.mutable_ticket()->set_ticket(wanted->ticket());
+  ASSERT_TRUE(writer->Write(part));
+  part.mutable_part()->mutable_end();
+  ASSERT_TRUE(writer->Write(part));
+  v1::BringFilesResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_TRUE(response.part().has_end());
+  EXPECT_TRUE(reader->Finish().ok());
+
+  for (v1::BringFilesRequest other : {request("n2", 0), request("n1", 2), request("n1", 0), request("n1", 0)}) {
+    if (other.node() == "n1" && other.number() == 0) other.set_instance("another");
+    const grpc::Status refused = asked(other);
+    EXPECT_THAT(refused.error_message(), HasSubstr(other.number() == 2 ? "names no such directory" : "is not to start job 'job' attempt 1"))
+        << other.DebugString();
+  }
+}
+
+TEST_F(BringFiles, ANodeThatIsAwayOrTooOldIsNamed) {
+  HandAgent n1(address_);
+  ASSERT_TRUE(n1.connect(hello("n1", true)));
+  submit(going_on("job"));
+  ASSERT_TRUE(n1.order("job", v1::Order::kRun));
+  EXPECT_EQ(
+      asked(request("n1", 0)).error_message(),
+      "bringing files: '/out/old/checkpoints/attempt-2' lies on node 'n2' alone, and that node is not connected; bring it up again, or go on from a checkpoint "
+      "that is on nodes which are there (--from)");
+  HandAgent n2(address_);
+  ASSERT_TRUE(n2.connect(hello("n2", false)));
+  EXPECT_THAT(asked(request("n1", 0)).error_message(), HasSubstr("its agent is of a version that sends none; upgrade it"));
+}
+
+}  // namespace
+}  // namespace muster::controller
