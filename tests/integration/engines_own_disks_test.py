@@ -76,7 +76,7 @@ class OwnDisks(EngineTest):
 
     @classmethod
     def train(cls, name, step_ms):
-        return cls.submit(name, "mindformers", {"config": CONFIG, "mode": "train"}, step_ms=step_ms, nodes=2, checkpoint={"storage": "local"})
+        return cls.submit(name, "mindformers", {"config": CONFIG, "mode": "train", "launcher": "msrun"}, step_ms=step_ms, nodes=2, checkpoint={"storage": "local"})
 
     def resume(self, name, *words, code=0):
         record = Record(self.cluster, name)
