@@ -86,6 +86,16 @@ class OwnDisks(EngineTest):
         chain = next(word for word in done.stderr.split() if word.startswith("'cut-r")).strip("'")
         return chain, record
 
+    def back(self, node):
+        """Started again, and connected."""
+        self.cluster.restart(node)
+        end = time.monotonic() + DEADLINE
+        watch = Directory(os.path.join(self.cluster.dir, "log"))
+        self.addCleanup(watch.close)
+        while not next(one for one in json.loads(self.cluster.muster("node", "ls", "-o", "json"))["items"] if one["name"] == node).get("connected"):
+            watch.wait(0.2)
+            self.assertLess(time.monotonic(), end, self.cluster.log_end(node))
+
     def ranks_on(self, node, attempt_dir):
         place = os.path.join(self.cluster.on_disk(node, attempt_dir), "checkpoint")
         return sorted(int(entry[5:]) for entry in os.listdir(place) if entry.startswith("rank_")) if os.path.isdir(place) else []
@@ -113,6 +123,7 @@ class OwnDisks(EngineTest):
         shutil.rmtree(brought, ignore_errors=True)
         watch = Directory(self.cluster.disk("n2"))
         self.addCleanup(watch.close)
+        self.addCleanup(self.back, "n1")
         os.kill(self.cluster.daemons["n1"].pid, signal.SIGSTOP)
         record = Record(self.cluster, "killed")
         job = self.cluster.muster("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--env",
@@ -122,8 +133,7 @@ class OwnDisks(EngineTest):
         while not os.path.exists(brought) or "shards of other nodes" not in self.cluster.muster("why", f"{chain}.transform"):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
-        self.cluster.kill("n1")
-        self.cluster.start("n1")
+        self.back("n1")
         self.cluster.wait(chain)
         attempts = self.cluster.show(f"{chain}.transform")["attempts"]
         self.assertGreater(len(attempts), 1)
@@ -134,7 +144,7 @@ class OwnDisks(EngineTest):
 
     def test_a_node_that_is_away_is_named(self):
         self.cluster.kill("n1")
-        self.addCleanup(self.cluster.start, "n1")
+        self.addCleanup(self.back, "n1")
         chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
         why = self.cluster.muster("why", f"{chain}.transform")
         self.assertIn("lies on node 'n1' alone, and that node is not connected; bring it up again", why)
