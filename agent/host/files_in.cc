@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "agent/host/run_dirs.h"
+#include "agent/host/with_rights.h"
 
 namespace muster::agent {
 namespace {
@@ -49,7 +50,9 @@ FilesIn::FilesIn(fs::path path, fs::path beside, const UserEntry* owner) : path_
 
 FilesIn::~FilesIn() {
   std::error_code ignored;
-  if (!beside_.empty()) fs::remove_all(beside_, ignored);
+  if (beside_.empty()) return;
+  const WithRightsOf rights(owner_);
+  fs::remove_all(beside_, ignored);
 }
 
 std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
@@ -63,6 +66,7 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
   fs::path beside = place.has_filename() ? place : place.parent_path();
   beside += fmt::format(".bring-{}", mark);
   if (auto made = make_dir(beside.parent_path(), owner); !made) return fail(std::move(made.error()));
+  const WithRightsOf rights(owner);
   std::error_code ignored;
   fs::remove_all(beside, ignored);
   FilesIn files(place, beside, owner);
@@ -71,6 +75,7 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
 }
 
 Result<void> FilesIn::take(const v1::FilePart& part) {
+  const WithRightsOf rights(owner_);
   if (whole_) return wrong("something came behind its end");
   switch (part.what_case()) {
     case v1::FilePart::kBegin: {
@@ -119,13 +124,13 @@ Result<void> FilesIn::end_file() {
   if (left_ != 0) return wrong(fmt::format("'{}' is {} bytes short", files_.back(), left_));
   const auto doing = [&](const char* what) { return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back()); };
   if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
-  if (owner_ != nullptr && ::fchown(file_.get(), owner_->uid, owner_->gid) != 0) return failed(doing("giving away"), errno);
   file_ = io::UniqueFd();
   return {};
 }
 
 Result<void> FilesIn::put() {
   if (!whole_) return wrong("it was cut off");
+  const WithRightsOf rights(owner_);
   for (const std::string& file : files_) {
     const fs::path place = path_ / file;
     if (auto made = make_dir(place.parent_path(), owner_); !made) return made;

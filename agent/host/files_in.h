@@ -17,8 +17,8 @@ namespace muster::agent {
 
 class FilesIn {
  public:
-  // `path` is Bring.path; `mark` names the place beside it, alike for all tries: what an earlier one left goes. `owner` (nullptr: the agent's user) gets what
-  // is made.
+  // `path` is Bring.path; `mark` names the place beside it, alike for all tries: what an earlier one left goes. What is made
+  // is `owner`'s (nullptr: the agent's own user), and made with that user's rights; but for the directories above, which the agent makes for him.
   static Result<FilesIn> begin(const std::string& path, const std::string& mark, const UserEntry* owner);
   ~FilesIn();  // takes away what is not in place
   FilesIn(FilesIn&&) = default;

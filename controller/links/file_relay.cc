@@ -25,7 +25,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   struct Taker final : FileRelay::Taker {
     FileTransferPtr transfer;
     void OnWriteDone(bool ok) override { transfer->written(ok); }
-    void OnCancel() override { transfer->end({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"}); }
+    void OnCancel() override { transfer->end({grpc::StatusCode::CANCELLED, "the node that asked has gone"}); }
     void OnDone() override {
       const FileTransferPtr last = std::move(transfer);
       last->taker_done();
@@ -74,14 +74,13 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   void end_if_of(const core::AttemptKey& attempt) {
     const std::lock_guard lock(mutex_);
-    if (attempt_ == attempt) end_locked({grpc::StatusCode::CANCELLED, "bringing files: the attempt is over"});
+    if (attempt_ == attempt) end_locked({grpc::StatusCode::CANCELLED, "the attempt is over"});
   }
 
   void end_if_waiting_for(const NodeName& node) {
     const std::lock_guard lock(mutex_);
     if (source_ != node || giver_ != nullptr || whole_) return;
-    end_locked({grpc::StatusCode::UNAVAILABLE,
-                fmt::format("bringing files from node '{0}': its agent has gone before it sent any; look after node '{0}'", node.str())});
+    end_locked({grpc::StatusCode::UNAVAILABLE, "the node's agent has gone before it sent any; look after that node"});
   }
 
   // False: it is not this transfer's to send, or another does.
@@ -109,8 +108,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     const std::lock_guard lock(mutex_);
     reading_ = false;
     if (!whole_) {
-      end_locked({grpc::StatusCode::UNAVAILABLE,
-                  fmt::format("bringing files from node '{}': it was cut off while it sent them; another start brings them anew", source_.str())});
+      end_locked({grpc::StatusCode::UNAVAILABLE, "the node was cut off while it sent; another start brings all of it anew"});
     }
     finish_giver(grpc::Status::OK);
   }
@@ -120,7 +118,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     writing_ = false;
     held_ -= cost(queue_.front().part());
     queue_.pop_front();
-    if (!ok) end_locked({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"});
+    if (!ok) end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
     go_on();
   }
 
@@ -128,7 +126,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     {
       const std::lock_guard lock(mutex_);
       taker_ = nullptr;
-      end_locked({grpc::StatusCode::CANCELLED, "bringing files: the node that asked has gone"});
+      end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
     }
     const std::lock_guard lock(book_->mutex);
     book_->open.erase(ticket_);

@@ -62,7 +62,7 @@ FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext* context, const v1
   if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Taker>(allowed);
   return files_.bring([this, request = *request](FileTransferPtr transfer) {
     const bool taken = shell_.read([this, transfer, request](const View& view) { find_files(transfer, request, view); });
-    if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "bringing files: the controller is overloaded; another start tries again"});
+    if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "the controller is overloaded; another start tries again"});
   });
 }
 
@@ -73,7 +73,7 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendF
 
 // A node gets what its own order names, and nothing else.
 void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view) {
-  const auto refuse = [&](grpc::StatusCode code, const std::string& why) { FileRelay::refuse(transfer, {code, "bringing files: " + why}); };
+  const auto refuse = [&](grpc::StatusCode code, const std::string& why) { FileRelay::refuse(transfer, {code, why}); };
   const NodeName node(request.node());
   const auto job = view.ledger.jobs.find(JobId(request.job_id()));
   const core::AttemptRecord* attempt = job == view.ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
@@ -90,15 +90,12 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesReques
   const auto source = peers_.find(NodeName(what.node()));
   if (source == peers_.end() || !source->second.welcomed) {
     return refuse(grpc::StatusCode::UNAVAILABLE,
-                  fmt::format("'{}' lies on node '{}' alone, and that node is not connected; bring it up again, or go on from a checkpoint that is on nodes "
-                              "which are there (--from)",
-                              what.path(), what.node()));
+                  "it lies on that node alone, and the node is not connected; bring it up again, or go on from a checkpoint that is on nodes which are there "
+                  "(--from)");
   }
   const auto& features = view.ledger.nodes.at(source->first).inventory.features();
-  if (std::ranges::find(features, engine::kBringFiles) == features.end()) {
-    return refuse(grpc::StatusCode::UNIMPLEMENTED,
-                  fmt::format("'{}' lies on node '{}' alone, and its agent is of a version that sends none; upgrade it", what.path(), what.node()));
-  }
+  if (std::ranges::find(features, engine::kBringFiles) == features.end())
+    return refuse(grpc::StatusCode::UNIMPLEMENTED, "it lies on that node alone, and its agent is of a version that sends none; upgrade it");
   v1::FilesWanted wanted;
   wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(), {job->first, attempt->number}));
   *wanted.mutable_what() = what;

@@ -147,7 +147,9 @@ class OwnDisks(EngineTest):
         self.addCleanup(self.back, "n1")
         chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
         why = self.cluster.muster("why", f"{chain}.transform")
-        self.assertIn("lies on node 'n1' alone, and that node is not connected; bring it up again", why)
+        old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
+        self.assertIn(f"node 'n2' could not start its part: bringing '{old}' from node 'n1' for job '{chain}.transform': it lies on that node alone, and the "
+                      "node is not connected; bring it up again", why)  # fmt: skip
 
 
 if __name__ == "__main__":

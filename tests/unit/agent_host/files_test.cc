@@ -1,11 +1,16 @@
 // Files from one node's disk to another's: what is sent of a Bring, what is taken, and what is refused or cut off.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "agent/host/files_in.h"
 #include "agent/host/files_out.h"
@@ -139,6 +144,38 @@ TEST_F(Files, OneThatIsCutOffIsNotThere) {
     EXPECT_FALSE(files->put().has_value());
   }
   EXPECT_TRUE(nothing_there());
+}
+
+// On a small disk of its own, in a mount namespace that one thread alone is in.
+TEST_F(Files, AFullDiskIsSaidAndNothingIsLeft) {
+  put("from/a.ckpt", std::string(1 << 20, 'x'));
+  fs::create_directories(root_ / "small");
+  std::string why, message;
+  bool left = true;
+  ErrorCode code = ErrorCode::Internal;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", (root_ / "small").c_str(), "tmpfs", 0, "size=256k,mode=0700") != 0) {
+      why = std::strerror(errno);
+      return;
+    }
+    {
+      auto files = FilesIn::begin((root_ / "small/to").string(), "job-0", nullptr);
+      ASSERT_TRUE(files.has_value());
+      for (const v1::FilePart& part : sent()) {
+        if (const auto taken = files->take(part); !taken) {
+          message = taken.error().message;
+          code = taken.error().code;
+          break;
+        }
+      }
+    }
+    left = !fs::is_empty(root_ / "small");
+  }).join();
+  if (!why.empty()) GTEST_SKIP() << "this user may mount nothing: " << why;
+  EXPECT_EQ(message, "bringing '" + (root_ / "small/to").string() + "': writing 'a.ckpt': No space left on device; make room on that disk");
+  EXPECT_EQ(code, ErrorCode::ResourceExhausted) << "the failed start is one for lack of room";
+  EXPECT_FALSE(left);
 }
 
 TEST_F(Files, NamesThatDoNotStayBelowAreRefused) {

@@ -111,7 +111,7 @@ TEST_F(Relay, OneThatIsCutOffHasNoGoodEnd) {
   sending_.TryCancel();
   come();
   EXPECT_EQ(ended_.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ended_.error_message(), "bringing files from node 'n1': it was cut off while it sent them; another start brings them anew");
+  EXPECT_EQ(ended_.error_message(), "the node was cut off while it sent; another start brings all of it anew");
   (void)writer_->Finish();
 }
 
@@ -142,7 +142,7 @@ TEST_F(Relay, ATicketIsOfOneNodeAndOfOneTransfer) {
   service_.relay_.node_gone(NodeName("n3"));
   service_.relay_.node_gone(NodeName("n1"));
   come();
-  EXPECT_EQ(ended_.error_message(), "bringing files from node 'n1': its agent has gone before it sent any; look after node 'n1'");
+  EXPECT_EQ(ended_.error_message(), "the node's agent has gone before it sent any; look after that node");
 }
 
 TEST_F(Relay, TheEndOfTheAttemptEndsBoth) {
