@@ -113,6 +113,21 @@ class OwnDisks(EngineTest):
         for node in ("n0", "n1", "n2"):
             self.assertEqual([name for _, dirs, _ in os.walk(self.cluster.disk(node)) for name in dirs if ".bring-" in name], [], "nothing is left beside")
 
+    def test_the_same_size_on_another_node(self):
+        launch = {"config": CONFIG, "mode": "train", "launcher": "msrun", "patch": {CONFIG: {"parallel_config.model_parallel": 1}}}
+        job, _ = self.submit("one", "mindformers", launch, step_ms=5, nodes=1, checkpoint={"storage": "local"})
+        self.cluster.wait(job)
+        attempt = self.cluster.show(job)["attempts"][0]
+        other = {"n0": "n1", "n1": "n0"}[attempt["nodes"][0]["node"]]
+        step = sorted(item["step"] for item in self.cluster.show(job)["checkpoints"])[-3]
+        record = Record(self.cluster, "moved")
+        done = self.cluster.run("resume", "one", "--from", str(step), "--set", f"resources.hosts=[{other}]", "--env", f"CONFORMANCE_RECORD={record.path}")
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}\n{self.cluster.log_end(other)}")
+        losses = record.losses()
+        self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
+        self.assertLessEqual(losses.items(), self.expected.items())
+        self.assertEqual(self.ranks_on(other, attempt["saveDir"]), [*range(8)])
+
     def test_one_whole_file(self):
         path = self.cluster.muster("ckpt", "export", "cut", "--whole").strip()
         self.assertTrue(os.path.getsize(self.cluster.on_disk("n2", path)) > 0)
