@@ -117,6 +117,7 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
         pulses_sent_.erase(pulses_sent_.begin(), std::next(sent));
         return renew_leases(acknowledged_from_);
       }
+      case v1::ConnectResponse::kFilesWanted:  // files are no part of the model
       case v1::ConnectResponse::WHAT_NOT_SET: return;
     }
   });
