@@ -21,7 +21,7 @@ bool is_the_script(const v1::NodeLaunch& order, const fs::path& path) {
   });
 }
 
-fs::path absolute_in(const std::string& cwd, const std::string& path) { return (fs::path(cwd) / path).lexically_normal(); }
+fs::path normal_in(const std::string& cwd, const std::string& path) { return (fs::path(cwd) / path).lexically_normal(); }
 
 bool is_below(const std::string& path, const std::string& dir) { return !dir.empty() && path.starts_with(dir) && path.substr(dir.size()).starts_with('/'); }
 
@@ -33,9 +33,9 @@ std::string key_of_script(const v1::NodeLaunch& order, const fs::path& path) {
 
 std::string key_of_program(const v1::NodeLaunch& order, const v1::RankProcess& rank) {
   if (rank.argv().empty()) return "launch.run";
-  if (rank.argv(0).find('/') != std::string::npos && is_the_script(order, absolute_in(rank.cwd(), rank.argv(0)))) return std::string(kScriptKey);
+  if (rank.argv(0).find('/') != std::string::npos && is_the_script(order, normal_in(rank.cwd(), rank.argv(0)))) return std::string(kScriptKey);
   // As an engine puts its interpreter before launch.script.
-  const bool interpreter = rank.argv_size() > 2 && rank.argv(1) == "-u" && is_the_script(order, absolute_in(rank.cwd(), rank.argv(2)));
+  const bool interpreter = rank.argv_size() > 2 && rank.argv(1) == "-u" && is_the_script(order, normal_in(rank.cwd(), rank.argv(2)));
   return interpreter ? "runtime.python" : "launch.run";
 }
 
