@@ -124,6 +124,8 @@ Result<void> FilesIn::end_file() {
   if (left_ != 0) return wrong(fmt::format("'{}' is {} bytes short", files_.back(), left_));
   const auto doing = [&](const char* what) { return fmt::format("bringing '{}': {} '{}'", path_.string(), what, files_.back()); };
   if (::fchmod(file_.get(), mode_) != 0) return failed(doing("setting the mode of"), errno);
+  // A later start takes what is in place for whole (lies_here): its name must not outlive a power loss that its bytes do not.
+  if (::fsync(file_.get()) != 0) return failed(doing("writing to the disk"), errno);
   file_ = io::UniqueFd();
   return {};
 }

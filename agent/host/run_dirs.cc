@@ -56,6 +56,13 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
   return {};
 }
 
+bool is_of_rank(const engine::FoundShard& shard) { return shard.name.starts_with("rank_"); }
+bool is_own(const engine::FoundShard& shard, const v1::ResumeLinks& resume) {
+  for (std::uint32_t i = 0; i < resume.ranks(); ++i)
+    if (shard.name == fmt::format("rank_{}", resume.first_rank() + i)) return true;
+  return false;
+}
+
 // The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
 // The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
 Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, const v1::ResumeLinks& resume) {
@@ -78,8 +85,12 @@ Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, cons
     if (step || found.size() < newest) break;
   }
   if (!step) return no("not there");
+  std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
+  if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {  // the others' lie on disks of other nodes
+    std::erase_if(step->shards, [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });
+    needed = resume.ranks();
+  }
   const auto finished = static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
-  const std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
   if (finished < needed) return no(fmt::format("torn: {} of its {} shards are whole", finished, needed));
   return plan;
 }

@@ -146,6 +146,10 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_source(request.resume_source);
     resume.set_step(request.resume_step);
     resume.set_layout(plan.watching.layout());
+    if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && spec.launch().per() != v1::LAUNCH_PER_ONCE) {
+      resume.set_first_rank(request.nodes[node].first_rank);
+      resume.set_ranks(request.nodes[node].rank_count);
+    }
   }
   for (v1::Bring& bring : brings(request, node)) *launch.add_brings() = std::move(bring);
 

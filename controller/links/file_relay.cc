@@ -55,14 +55,19 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   std::string open(const NodeName& source, const InstanceId& instance, const core::AttemptKey& attempt) {
     std::string ticket = new_ticket();
     {
+      const std::lock_guard lock(book_->mutex);
+      book_->open[ticket] = weak_from_this();
+    }
+    bool gone = false;  // the asking side, before it was judged: nobody else takes the entry away
+    {
       const std::lock_guard lock(mutex_);
       ticket_ = ticket;
       source_ = source;
       instance_ = instance;
       attempt_ = attempt;
+      gone = taker_ == nullptr;
     }
-    const std::lock_guard lock(book_->mutex);
-    book_->open[ticket] = weak_from_this();
+    if (gone) close(ticket);
     return ticket;
   }
 
@@ -123,13 +128,14 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
   void taker_done() {
+    std::string ticket;
     {
       const std::lock_guard lock(mutex_);
       taker_ = nullptr;
+      ticket = ticket_;
       end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
     }
-    const std::lock_guard lock(book_->mutex);
-    book_->open.erase(ticket_);
+    close(ticket);
   }
   void giver_done() {
     const std::lock_guard lock(mutex_);
@@ -142,6 +148,10 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
  private:
+  void close(const std::string& ticket) {
+    const std::lock_guard lock(book_->mutex);
+    book_->open.erase(ticket);
+  }
   void end_locked(const grpc::Status& why) {
     if (over_) return;
     if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() && why.error_code() != grpc::StatusCode::CANCELLED) return;  // the rest is on its way

@@ -183,6 +183,7 @@ void Hub::end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::strin
   const SessionPtr session = peer->second.session;
   shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
   peers_.erase(peer);
+  files_.node_gone(session->node());  // what it was not told yet it is never told
   session->refuse({grpc::StatusCode::ABORTED, "agent stream of node '" + session->node().str() + "': " + std::string(why)});
 }
 

@@ -17,7 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from cluster import DEADLINE, Directory  # noqa: E402
-from conformance.harness import UNHURRIED, Engines, EngineTest, Record, configuration  # noqa: E402
+from conformance.harness import UNHURRIED, Engines, EngineTest, Record, configuration, kill_rank  # noqa: E402
 
 STEPS, SAVED = 40, 4
 CONFIG = "configs/llama2/run_llama2_7b.yaml"
@@ -127,6 +127,18 @@ class OwnDisks(EngineTest):
         self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
         self.assertLessEqual(losses.items(), self.expected.items())
         self.assertEqual(self.ranks_on(other, attempt["saveDir"]), [*range(8)])
+
+    def test_a_later_attempt_on_both_nodes_goes_on(self):
+        """Neither node has all ranks' shards, and neither needs them."""
+        job, record = self.train("restart", step_ms=UNHURRIED)
+        self.cluster.muster("wait", job, "--for", "checkpoint")
+        kill_rank(self, self.cluster, job, lambda ranks: ranks[0])
+        self.cluster.wait(job)
+        attempts = self.cluster.show(job)["attempts"]
+        self.assertEqual(len(attempts), 2, self.cluster.story(job))
+        losses = record.losses()
+        self.assertEqual(sorted(losses), [*range(1, STEPS + 1)])
+        self.assertLessEqual(losses.items(), self.expected.items())
 
     def test_one_whole_file(self):
         path = self.cluster.muster("ckpt", "export", "cut", "--whole").strip()

@@ -2,6 +2,7 @@
 #include "agent/host/start_checks.h"
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -226,6 +227,31 @@ TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
   EXPECT_EQ(gone.error().message.find("resuming from step 8 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
       << gone.error().message;
+}
+
+// Of a job over two nodes the second one's directory has rank_2 and rank_3 alone: it is not torn there.
+TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
+  const TempDir dir;
+  const auto write = [&](const std::string& rank, const std::string& bytes) {
+    dir.write("save/checkpoint/rank_" + rank + "/llama_7b_rank_" + rank + "-2_2.ckpt", bytes);
+  };
+  write("2", engine::ckpt(2, 4));
+  write("3", engine::ckpt(2, 4));
+  v1::ResumeLinks resume;
+  resume.set_dir((dir.path() / "resume").string());
+  resume.set_source((dir.path() / "save").string());
+  resume.set_step(4);
+  resume.set_layout("mindformers");
+  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole"));
+  resume.set_first_rank(2);
+  resume.set_ranks(2);
+  const auto made = make_resume_links(resume, nullptr);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(read_text(dir.path() / "resume/rank_3/llama_7b_rank_3-2_2.ckpt"), engine::ckpt(2, 4));
+  write("3", engine::ckpt(2, 4).substr(0, 10));
+  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole"));
+  resume.set_first_rank(1);
+  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole")) << "rank_1 is not there at all";
 }
 
 // A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.

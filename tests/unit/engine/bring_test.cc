@@ -46,10 +46,14 @@ TEST(Bring, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   EXPECT_THAT(told(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3")) << "one that has them all";
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
-  EXPECT_EQ(node_launch(request, *plan, 1).brings_size(), 1);
+  const v1::NodeLaunch launch = node_launch(request, *plan, 1);
+  EXPECT_EQ(launch.brings_size(), 1);
+  EXPECT_EQ(launch.resume().first_rank(), 2U);
+  EXPECT_EQ(launch.resume().ranks(), 2U);
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_SHARED);
   EXPECT_THAT(told(request, 1), IsEmpty());
   EXPECT_EQ(node_launch(request, *plan, 1).brings_size(), 0);
+  EXPECT_EQ(node_launch(request, *plan, 1).resume().ranks(), 0U) << "all have to be there";
 }
 
 TEST(Bring, NothingIsBroughtToAFirstStartNorOfOtherLayouts) {

@@ -95,6 +95,22 @@ TEST_F(BringFiles, ANodeGetsWhatItsOwnOrderNames) {
   }
 }
 
+TEST_F(BringFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsTold) {
+  HandAgent n1(address_), n2(address_), again(address_);
+  ASSERT_TRUE(n1.connect(hello("n1", true)));
+  ASSERT_TRUE(n2.connect(hello("n2", true)));
+  submit(going_on("job"));
+  ASSERT_TRUE(n1.order("job", v1::Order::kRun));
+  grpc::ClientContext asking;
+  asking.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto reader = stub_->BringFiles(&asking, request("n1", 1));
+  ASSERT_TRUE(n2.wanted());
+  ASSERT_TRUE(again.connect(hello("n2", true)));
+  v1::BringFilesResponse response;
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_THAT(reader->Finish().error_message(), HasSubstr("the node's agent has gone before it sent any"));
+}
+
 TEST_F(BringFiles, ANodeThatIsAwayOrTooOldIsNamed) {
   HandAgent n1(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
