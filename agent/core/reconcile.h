@@ -64,6 +64,7 @@ struct ScriptLogSeen {
   std::uint32_t rank = 0;                 // of the training
   std::uint64_t pid = 0, start_time = 0;  // that was seen writing it
   std::string path;                       // anything that a process can have for its stdout: hostile
+  std::string mount;                      // of a run in a container: what of the path is the mount's, and not the job's word; empty: none
   // Whose root the path is below: the worker, of a run in a container, for what is not mounted into that from the node. 0: the node's own.
   std::uint64_t root_pid = 0, root_start_time = 0;
   struct User {

@@ -29,6 +29,7 @@ ScriptLog script_log(const ScriptLogSeen& seen) {
                 .rank = seen.rank,
                 .process = {.pid = static_cast<pid_t>(seen.pid), .start_time = seen.start_time},
                 .path = seen.path,
+                .mount = seen.mount,
                 .root = {.pid = static_cast<pid_t>(seen.root_pid), .start_time = seen.root_start_time},
                 .rights = {}};
   if (!seen.user) return log;

@@ -192,9 +192,9 @@ std::string container_name(const std::string& cluster, const std::string& node, 
   return name;
 }
 
-std::string mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path) {
+std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path) {
   std::string_view best;
-  std::string found;
+  std::optional<MountedFrom> found;
   for (int i = 0; i + 1 < container.argv_size(); ++i) {
     std::string_view mount = container.argv(i + 1);
     if (container.argv(i) != kMount || !mount.starts_with(kSource)) continue;
@@ -206,7 +206,7 @@ std::string mounted_from(const rundir::v1::ContainerLaunch& container, std::stri
     if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
     if (!is_below(path, target) || target.size() < best.size()) continue;  // the innermost is what is seen
     best = target;
-    found = std::string(source) + std::string(path.substr(target.size()));
+    found = {.source = std::string(source), .rest = std::string(path.substr(target.size()))};
   }
   return found;
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -52,8 +53,12 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order, 
 // muster-<cluster, 8 of it>-<node>-<job>-<attempt>, as a container may be called.
 std::string container_name(const std::string& cluster, const std::string& node, const std::string& job, std::uint32_t attempt);
 
-// The node's path of what is at `path` in the container, by the mounts of its command; empty: it is the container's own.
-std::string mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path);
+// What is at `path` in the container is on the node, by the mounts of its command: `rest` ("", or "/a/log") below `source`, or at it. Nothing: it is the
+// container's own.
+struct MountedFrom {
+  std::string source, rest;
+};
+std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container, std::string_view path);
 
 // Whether the order's ranks find at `path` what is there on the node: it is in code.at, which the node has, and no other mount is over it.
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path);

@@ -175,8 +175,8 @@ Result<ContainerImage> ready_image(const ContainerTool& tool, const std::string&
     const std::string patience = fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(most).count());
     return fail(ErrorCode::TimedOut,
                 fmt::format("waiting for image '{}', which another start on this node brings: it has not come within {}; give it longer by "
-                            "runtime.setup.timeout",
-                            image, patience));
+                            "runtime.setup.timeout, or kill '{} {}' there if it hangs",
+                            image, patience, tool.docker ? "docker" : "podman", file ? "load" : "pull"));
   }
   if (turn->waited()) {
     if (auto there = inspect(tool, name)) return there;

@@ -187,6 +187,9 @@ std::string no_program(const v1::NodeLaunch& order, const v1::RankProcess& proce
   const std::string& program = process.argv(0);
   const bool named = program.find('/') != std::string::npos;
   if (error.code == ErrorCode::NotFound && named) return missing_file(order, key, absolute_in(process.cwd(), program));
+  struct stat info{};
+  if (error.code == ErrorCode::NotAllowed && named && ::stat(absolute_in(process.cwd(), program).c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return fmt::format("{}: '{}' is a directory; name the file in it", key, absolute_in(process.cwd(), program));
   if (error.code == ErrorCode::NotAllowed) return fmt::format("{}: {}; make it one (chmod +x), or name its interpreter before it", key, error.message);
   if (error.code != ErrorCode::NotFound || program.empty()) return fmt::format("{}: {}", key, error.message);
   if (program == engine::kPythonAuto)

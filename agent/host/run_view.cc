@@ -234,9 +234,11 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
   std::vector<ScriptLogSeen>& logs = seen_.script_logs;
   if (!path.starts_with('/') || path.find('\0') != std::string::npos || logs.size() >= kScriptLogsMost) return;
   bool inside = launch_ && launch_->has_container();
+  std::string mount;
   if (inside) {
-    if (std::string on_node = mounted_from(launch_->container(), path); !on_node.empty()) {
-      path = std::move(on_node);
+    if (auto on_node = mounted_from(launch_->container(), path)) {
+      path = on_node->source + on_node->rest;
+      mount = std::move(on_node->source);
       inside = false;
     } else if (!claim_ || claim_->boot_id() != own_boot_.str()) {
       return;
@@ -252,6 +254,7 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
          .pid = rank.pid(),
          .start_time = rank.start_time(),
          .path = std::move(path),
+         .mount = std::move(mount),
          .root_pid = inside ? claim_->pid() : 0,
          .root_start_time = inside ? claim_->start_time() : 0,
          .user = std::nullopt};

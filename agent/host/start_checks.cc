@@ -32,7 +32,10 @@ constexpr const char* kDirectoryKeys = "launch.cwd, or code.at";
 
 Refusal not_there(const v1::NodeLaunch& order, std::string_view key, const std::filesystem::path& path, int error) {
   if (error == ENOENT || error == ENOTDIR) return launch_failure(missing_file(order, key, path));
-  return launch_failure(fmt::format("looking for {}: '{}': {}; its directories are to be open to the agent's user", key, path.string(), text_of(error)));
+  const std::string text = fmt::format("looking for {}: '{}': {}", key, path.string(), text_of(error));
+  if (error == EACCES || error == EPERM) return launch_failure(text + "; its directories are to be open to the agent's user");
+  if (error == ELOOP || error == ENAMETOOLONG) return launch_failure(text);
+  return node_failure(text + "; is that file system sound on this node?");  // a stale handle, a disk that cannot be read
 }
 
 // 0, or errno of a bind to host:port. Address reuse is on: sockets of an ended attempt that linger in TIME_WAIT do not stop a training framework either.

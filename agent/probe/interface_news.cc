@@ -15,7 +15,8 @@ Result<InterfaceNews> InterfaceNews::open() {
   if (!socket) return fail_errno(kDoing, errno);
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;
-  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+  constexpr unsigned kIpv6Rule = 1U << (RTNLGRP_IPV6_RULE - 1);  // without a name of its own
+  own.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | kIpv6Rule;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return fail_errno(kDoing, errno);
   return InterfaceNews(std::move(socket));
 }

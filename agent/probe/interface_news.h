@@ -1,4 +1,4 @@
-// Hears from the kernel (rtnetlink(7)) that an interface, an address or a route is another than before: what there is now is read anew (interfaces.h,
+// Hears from the kernel (rtnetlink(7)) that an interface, an address, a route or a rule is another than before: what there is now is read anew (interfaces.h,
 // routes.h). Owns the socket, whose descriptor is readable when there is news. One strand; never blocks. Needs no rights.
 #pragma once
 

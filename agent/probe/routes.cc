@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <linux/fib_rules.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
@@ -11,8 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "common/io/unique_fd.h"
@@ -142,6 +145,26 @@ void RouteDump::add(Bytes message) {
   found_.insert(std::move(route));
 }
 
+// Its head is one of a route, with what is done in place of the type (linux/fib_rules.h).
+void RouteDump::add_rule(Bytes message) {
+  fib_rule_hdr about{};
+  if (message.size() < sizeof(about)) return;
+  std::memcpy(&about, message.data(), sizeof(about));
+  std::uint32_t table = about.table;
+  bool of_some = about.src_len != 0, of_vrf = false;  // of_some: of packets that a program which binds to nothing does not send
+  each_attribute(behind(message, sizeof(about)), [&](std::uint16_t type, Bytes value) {
+    switch (type) {
+      case FRA_TABLE: table = number(value).value_or(RT_TABLE_UNSPEC); break;
+      case FRA_FWMARK: of_some = of_some || number(value).value_or(0) != 0; break;
+      case FRA_IIFNAME: of_some = of_some || std::string_view(reinterpret_cast<const char*>(value.data()), value.size()) != std::string_view("lo", 3); break;
+      case FRA_L3MDEV: of_vrf = true; break;
+    }
+  });
+  const bool known = about.action == FR_ACT_TO_TBL && (table == RT_TABLE_LOCAL || table == RT_TABLE_MAIN || table == RT_TABLE_DEFAULT);
+  const bool passes = about.action == FR_ACT_NOP || (of_some && (about.flags & FIB_RULE_INVERT) == 0) || of_vrf;
+  if (!known && !passes) other_tables_ = true;
+}
+
 RouteDump::Then RouteDump::take(Bytes datagram) {
   if (datagram.empty()) return Then::Failed;
   while (!datagram.empty()) {
@@ -152,13 +175,14 @@ RouteDump::Then RouteDump::take(Bytes datagram) {
       if (++seen_ > kRoutesRead) return Then::End;
       add(datagram.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr)));
     }
+    if (head->nlmsg_type == RTM_NEWRULE) add_rule(datagram.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr)));
     datagram = behind(datagram, head->nlmsg_len);
   }
   return Then::More;
 }
 
 Routes RouteDump::routes() const {
-  Routes told{.cut = found_.size() > kRoutesMax || seen_ > kRoutesRead};
+  Routes told{.cut = found_.size() > kRoutesMax || seen_ > kRoutesRead || other_tables_};
   for (const Route& one : found_) {
     if (told.routes.size() == kRoutesMax) break;
     v1::NetworkRoute& route = told.routes.emplace_back();
@@ -173,22 +197,23 @@ Routes RouteDump::routes() const {
 
 namespace {
 
-// All of one family. A kernel without IPv6 has none of it, and says so.
-Result<void> dump(int socket, unsigned char family, RouteDump& into) {
-  struct {
+// All routes or rules (`what`) of one family. A kernel without IPv6 has none of it, and says so.
+Result<void> dump(int socket, std::uint16_t what, unsigned char family, RouteDump& into) {
+  struct Request {
     nlmsghdr head;
     rtmsg about;
     rtattr table_head;
     std::uint32_t table;
   } request{};
   static_assert(sizeof(request) == sizeof(nlmsghdr) + sizeof(rtmsg) + sizeof(rtattr) + 4, "as the kernel reads it, without gaps");
-  request.head.nlmsg_len = sizeof(request);
-  request.head.nlmsg_type = RTM_GETROUTE;
+  static_assert(sizeof(rtmsg) == sizeof(fib_rule_hdr));
+  request.head.nlmsg_len = what == RTM_GETROUTE ? sizeof(request) : offsetof(Request, table_head);
+  request.head.nlmsg_type = what;
   request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   request.about.rtm_family = family;
   request.table_head = {.rta_len = sizeof(rtattr) + sizeof(request.table), .rta_type = RTA_TABLE};
   request.table = RT_TABLE_MAIN;
-  if (::send(socket, &request, sizeof(request), 0) < 0) return fail_errno(kDoing, errno);
+  if (::send(socket, &request, request.head.nlmsg_len, 0) < 0) return fail_errno(kDoing, errno);
   std::vector<std::byte> datagram(kDatagramMax);
   for (;;) {
     const ssize_t size = ::recv(socket, datagram.data(), datagram.size(), 0);
@@ -202,7 +227,8 @@ Result<void> dump(int socket, unsigned char family, RouteDump& into) {
 
 Result<Routes> read_routes(const NetworkLinks& links) {
   RouteDump found(links);
-  for (const unsigned char family : {AF_INET, AF_INET6}) {
+  using Asked = std::pair<std::uint16_t, unsigned char>;
+  for (const auto& [what, family] : {Asked(RTM_GETROUTE, AF_INET), Asked(RTM_GETROUTE, AF_INET6), Asked(RTM_GETRULE, AF_INET), Asked(RTM_GETRULE, AF_INET6)}) {
     // One each: what is left of a dump that was not read to its end goes with its socket.
     const io::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
     if (!socket) return fail_errno(kDoing, errno);
@@ -211,7 +237,7 @@ Result<Routes> read_routes(const NetworkLinks& links) {
     if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) != 0) return fail_errno(kDoing, errno);
     // The kernel then lists the main table alone; an older one lists all, and the others are passed over.
     (void)::setsockopt(socket.get(), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict));
-    if (auto read = dump(socket.get(), family, found); !read) return fail(std::move(read).error());
+    if (auto read = dump(socket.get(), what, family, found); !read) return fail(std::move(read).error());
   }
   return found.routes();
 }

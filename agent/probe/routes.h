@@ -1,5 +1,5 @@
-// The kernel's routes as rtnetlink(7) lists them: those of its main table that lead to hosts through an interface that is up. Other tables, which policy rules
-// choose, are not read. Any thread; needs no rights.
+// The kernel's routes as rtnetlink(7) lists them: those of its main table that lead to hosts through an interface that is up. Other tables are
+// not read; that there are rules which choose one for any packet is told. Any thread; needs no rights.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ inline constexpr std::size_t kRoutesRead = 4'096;  // that are looked at: a rout
 
 struct Routes {
   std::vector<v1::NetworkRoute> routes;  // connected networks first, then the widest, so that what is beyond the bound is least missed
-  bool cut = false;
+  bool cut = false;                      // there are more, or rules that choose other tables (overlay networks do so): what is told is not all
 };
 
-// A dump of routes (the answer to RTM_GETROUTE), read message by message.
+// Dumps of routes and rules (the answers to RTM_GETROUTE and RTM_GETRULE), read message by message.
 //
 // A host's own route through an interface without an address is left out: that is how containers are reached from their host, it leads to no other node, and
 // it comes and goes with each of them. Of a route with several ways the first one stands for all.
@@ -56,10 +56,12 @@ class RouteDump {
   struct Way;
 
   void add(std::span<const std::byte> message);
+  void add_rule(std::span<const std::byte> message);
 
   const NetworkLinks& links_;
   std::set<Route> found_;
   std::size_t seen_ = 0;
+  bool other_tables_ = false;
 };
 
 // Waits a second at most for the kernel, which answers at once.

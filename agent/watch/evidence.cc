@@ -58,6 +58,11 @@ constexpr int kVanishedLoss = 50;
 // common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error Message'", EE9999, ERR01100; "Please check logs in directory".
 constexpr int kPointer = 38, kLauncherWord = 15;
 
+bool ends_with_unseen(std::string_view line) {
+  const std::size_t last = line.find_last_not_of(" \t\r");
+  return last != std::string_view::npos && line.substr(0, last + 1).ends_with("unrecognized arguments:");
+}
+
 }  // namespace
 
 v1::EvidenceKind kind_of(const engine::Evidence& evidence) {
@@ -131,6 +136,9 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   lines.finish(look);
   if (!vanished.empty() && best_is.rank < kVanishedLoss) return {.line = printable(vanished), .kind = v1::EVIDENCE_KIND_CAUSE, .rank = kVanishedLoss};
   best_is.code = code;
+  // argparse joins them by blanks: with nothing to be seen behind the colon each of them is one.
+  if (best_is.trouble == engine::Trouble::Arguments && ends_with_unseen(best))
+    best.append(best.ends_with(' ') ? "" : " ").append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");
   return as_told(best, best_is);
 }
 

@@ -54,6 +54,25 @@ std::size_t pread_all(int fd, char* to, std::size_t most, std::uint64_t at) {
   return done;
 }
 
+// Step by step, for a link in it would lead from there to another file of the node's: the path was without one. Nothing, and errno: it cannot be opened.
+io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
+  int error = at ? 0 : errno;
+  while (at && !rest.empty()) {
+    const std::size_t slash = rest.find('/');
+    const std::string name(rest.substr(0, slash));
+    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+    if (name == "..") {
+      error = ENOENT;
+      at.reset();
+    } else {
+      at.reset(::openat(at.get(), name.c_str(), rest.empty() ? kReadFlags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      error = at ? 0 : errno;
+    }
+  }
+  errno = error;
+  return at;
+}
+
 }  // namespace
 
 ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open) : log_(std::move(log)), run_(run_dir), open_(std::move(open)) {}
@@ -75,31 +94,17 @@ Result<void> ScriptLogCopy::open_copy() {
   return {};
 }
 
-// Step by step, for a link in it would lead from there to a file of the node's: the path was without one. Nothing, and errno: it cannot be opened.
+// Nothing, and errno: it cannot be opened.
 io::UniqueFd ScriptLogCopy::open_inside() {
   io::UniqueFd at(::open(fmt::format("/proc/{}/root", log_.root.pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  int error = at ? ESRCH : errno;
+  const int error = at ? ESRCH : errno;
   // One that is on its way out has no root any more; and this may be the root of another process, which has its number by now.
   if (!at || !process::alive(log_.root)) {
     if (held_) return io::UniqueFd(::fcntl(held_.get(), F_DUPFD_CLOEXEC, 0));
     errno = error;
     return {};
   }
-  error = 0;
-  for (std::string_view rest = std::string_view(log_.path).substr(1); at && !rest.empty();) {
-    const std::size_t slash = rest.find('/');
-    const std::string name(rest.substr(0, slash));
-    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
-    if (name == "..") {
-      error = ENOENT;
-      at.reset();
-    } else {
-      at.reset(::openat(at.get(), name.c_str(), rest.empty() ? kReadFlags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      error = at ? 0 : errno;
-    }
-  }
-  errno = error;
-  return at;
+  return open_below(std::move(at), std::string_view(log_.path).substr(1));
 }
 
 // Nothing: there is none that could be read. A pipe's end would be held open by us, and a directory of the run's has secrets.
@@ -110,6 +115,8 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
     const std::shared_ptr<void> rights = log_.rights ? log_.rights() : nullptr;
     if (log_.root.pid != 0)
       file = open_inside();
+    else if (!log_.mount.empty() && log_.mount.size() < log_.path.size())
+      file = open_below(io::UniqueFd(::open(log_.mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), std::string_view(log_.path).substr(log_.mount.size() + 1));
     else
       file.reset(open_ ? open_(log_.path.c_str(), kReadFlags) : ::open(log_.path.c_str(), kReadFlags));
     if (!file || ::fstat(file.get(), &info) != 0) error = errno;

@@ -5,8 +5,8 @@
 // Nothing is remembered but the file and the place in it where the copy begins: the length of the copy says how far it has come, whenever an agent was killed.
 // A file of a container's own is reached through the root of its worker. It goes with that: it is held open from the first look on, and what was written after
 // the last one is read then.
-// The path is the job's word: opened with the rights of the run's user, the last step never through a symbolic link, and read only where it is a regular file
-// outside the run directory. Every call may hang with the file's file system: one thread at a time, and never the watch's.
+// The path is the job's word: opened with the rights of the run's user, the last step never through a symbolic link (of a path in a container, no step), and
+// read only where it is a regular file outside the run directory. Every call may hang with the file's file system: one thread at a time, and never the watch's.
 #pragma once
 
 #include <sys/stat.h>
@@ -32,6 +32,7 @@ struct ScriptLog {
   std::uint32_t rank = 0;      // of the training
   process::ProcessId process;  // that was seen writing it
   std::string path;
+  std::string mount{};                              // its beginning, below which it is in a container, where links lead elsewhere; empty: none
   process::ProcessId root{};                        // below whose root the path is; pid 0: the node's
   std::function<std::shared_ptr<void>()> rights{};  // what it returns holds them, on the calling thread alone; none: the agent's own
 };

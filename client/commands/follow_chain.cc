@@ -28,7 +28,7 @@ class ChainFollower {
       auto ended = never_ran(stage);
       if (!ended) return stopped(ended.error());
       if (!*ended) {
-        if (!options_.quiet) banner(stage, i + 1, stages.size());
+        if (!options_.quiet) banner(stage, options_.before + i + 1, options_.before + stages.size());
         const auto code =
             follow(context_, session_, interrupt_, {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain});
         if (!code || interrupt_.fired()) return code;

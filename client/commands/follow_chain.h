@@ -1,6 +1,7 @@
 // Following the stages of a chain, one after another, with a banner line each.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 namespace muster::client {
 
 struct ChainFollowOptions {
-  std::string chain;  // its name
+  std::string chain;       // its name
+  std::size_t before = 0;  // stages that are not followed
   bool logs = true;
   bool quiet = false;
 };

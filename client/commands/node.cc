@@ -65,7 +65,7 @@ void print_routes(const Context& context, const v1::Inventory& inventory) {
     line(fmt::format("{} {} {}{}{}", one.destination(), one.connected() ? "on" : "by a gateway on", one.interface(),
                      one.source().empty() ? "" : ", from " + one.source(), one.metric() == 0 ? "" : fmt::format(", metric {}", one.metric())));
   }
-  if (inventory.routes_cut()) line("and more, which the agent does not tell");
+  if (inventory.routes_cut()) line("and others, which the agent does not tell: there are too many, or rules choose their tables");
 }
 
 void print_node(const Context& context, const v1::Node& node, bool wide) {

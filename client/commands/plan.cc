@@ -62,7 +62,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   part(render::setup_text(plan.spec(), context.out));
   part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
   part(code_patches_text(plan.spec(), context.out));
-  part(patches_text(plan.spec(), context.out));
+  part(patches_text(plan, context.out));
   part(computed_text(plan.spec(), context.out));
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));

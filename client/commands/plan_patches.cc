@@ -46,11 +46,25 @@ std::string printed(std::string_view text, const render::Style& style) {
   return out;
 }
 
+// The spec says which files, the plan of a node what its templates stand for: the same files in the same order. A controller of before this answers without.
+std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
+  std::vector<engine::FilePatch> files = engine::file_patches(plan.spec());
+  std::vector<const v1::LaunchedFile*> made;
+  for (const v1::LaunchedFile& file : plan.files())
+    if (file.changes_size() > 0 || !file.vars().empty()) made.push_back(&file);
+  for (std::size_t i = 0; made.size() == files.size() && i < files.size(); ++i) {
+    files[i].items.clear();
+    for (const v1::FileChange& change : made[i]->changes()) files[i].items.emplace_back(change.place(), change.value());
+    files[i].vars = {made[i]->vars().begin(), made[i]->vars().end()};
+  }
+  return files;
+}
+
 }  // namespace
 
-std::string patches_text(const v1::JobSpec& spec, const render::Style& style) {
+std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style) {
   std::string out;
-  for (const engine::FilePatch& file : engine::file_patches(spec)) {
+  for (const engine::FilePatch& file : filled(plan)) {
     const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
     std::error_code error;
     const auto text = std::filesystem::is_regular_file(file.source, error)

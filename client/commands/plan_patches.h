@@ -4,11 +4,12 @@
 #include <string>
 
 #include "client/render/style.h"
-#include "muster/v1/spec.pb.h"
+#include "muster/v1/job_service.pb.h"
 
 namespace muster::client {
 
-// A difference a file (as a copy is written: without comments), what is wrong with a change, or that the file is on the nodes alone. Empty: nothing is changed.
-std::string patches_text(const v1::JobSpec& spec, const render::Style& style);
+// A difference a file (as a copy is written: without comments), what is wrong with a change, or that the file is on the nodes alone; values are those of
+// the first of the nodes that are shown. Empty: nothing is changed.
+std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style);
 
 }  // namespace muster::client

@@ -17,7 +17,8 @@ Result<int> watch(const Context& context, const Session& session, Interrupt& int
   if (!answer || !answer->asked_for_chain()) return follow(context, session, interrupt, {.job = job, .logs = logs});
   const auto& chain = answer->chain();
   const auto now = std::ranges::find(chain, answer->job().id(), &v1::ChainStage::job_id);
-  return follow_chain(context, session, interrupt, {now, chain.end()}, {.chain = job, .logs = logs});
+  return follow_chain(context, session, interrupt, {now, chain.end()},
+                      {.chain = answer->job().spec().stage().chain_name(), .before = static_cast<std::size_t>(now - chain.begin()), .logs = logs});
 }
 
 }  // namespace

@@ -96,6 +96,8 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"Exec format error", 78, NotFound},
     {"No such file or directory", 78, NotFound},
     {"Permission denied", 78, NotFound},
+    {"python: No module named ", 78, NotFound},  // of `python -m NAME`; an import's is an exception
+    {"python3: No module named ", 78, NotFound},
     {"Killed ", 70, Killed, Rule::KilledBy},
     {"is killed by signal: Killed", 70, Killed},
     {"Signal 9 (SIGKILL) received by PID", 70, Killed},

@@ -29,7 +29,8 @@ std::optional<std::uint32_t> number(const Variables& env, const char* name) {
   return found == env.end() ? std::nullopt : ranktable::parse_number(found->second);
 }
 
-constexpr std::uint32_t kEventTimeoutDefault = 1868;  // torch_npu's, seconds; 0: it waits for ever
+constexpr std::uint32_t kExecTimeoutDefault = 1836;   // HCCL's, seconds
+constexpr std::uint32_t kEventTimeoutDefault = 1868;  // torch_npu's; 0: it waits for ever
 
 void check_one(const Variables& env, const char* key, bool torch_like, Problems& problems) {
   for (const Range& range : kRanges) {
@@ -42,8 +43,13 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
            .message = fmt::format("'{}' is refused by HCCL ({}..{}, {})", ranktable::shown(found->second), range.least, range.most, range.means)});
   }
   const auto exec = number(env, "HCCL_EXEC_TIMEOUT"), event = number(env, "HCCL_EVENT_TIMEOUT");
-  if (!exec || *exec == 0 || event == 0U || event.value_or(kEventTimeoutDefault) > *exec) return;
-  if (event) {
+  if (exec == 0U || event == 0U || (!exec && !event) || event.value_or(kEventTimeoutDefault) > exec.value_or(kExecTimeoutDefault)) return;
+  if (event && !exec) {
+    problems.push_back({.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
+                        .message = fmt::format("{} is not more than HCCL's own HCCL_EXEC_TIMEOUT, {}: torch_npu would give up before HCCL says what is wrong; "
+                                               "raise it, or set a smaller HCCL_EXEC_TIMEOUT beside it",
+                                               *event, kExecTimeoutDefault)});
+  } else if (event) {
     problems.push_back(
         {.key = fmt::format("{}.HCCL_EVENT_TIMEOUT", key),
          .message = fmt::format("{} is not more than HCCL_EXEC_TIMEOUT, {}: torch_npu would give up before HCCL says what is wrong", *event, *exec)});

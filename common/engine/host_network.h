@@ -1,8 +1,9 @@
 // Which of a node's addresses, interfaces and ports collectives use, and the variables of HCCL that a spec may set wrongly. Pure.
 //
 // The rule: the node's training address (NodeSlot::address) and its interface (NodeSlot::interface), which are those of network.interface where the spec names
-// one; else the placement has chosen them, by the way to the first node (controller/core/training_route.h). HCCL by itself takes the first interface by name, Gloo whatever the host name resolves to; on a node with two networks both guesses
-// may be wrong. NCCL's own guess spreads over all that look useful, so that only a spec that names one narrows it down.
+// one; else the placement has chosen them, by the way to the first node (controller/core/training_route.h). HCCL by itself takes the first interface by name,
+// Gloo whatever the host name resolves to; on a node with two networks both guesses may be wrong. NCCL's own guess spreads over all that look useful, so that
+// only a spec that names one narrows it down.
 #pragma once
 
 #include "common/engine/rows.h"

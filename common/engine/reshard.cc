@@ -36,7 +36,8 @@ tool=mindformers/tools/transform_ckpt.py
 [ -f "$tool" ] || stop "there is no '$tool' in '$PWD', the job's code"
 [ -n "$MUSTER_RESUME_DIR" ] || stop "there is no checkpoint to begin with"
 work=$result.attempt-$MUSTER_ATTEMPT
-rm -rf "$work"
+rm -rf "$result".attempt-*
+trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/source" "$work/cut" "$work/done" || exit 1
 name=
 for dir in "$MUSTER_RESUME_DIR"/rank_*; do
@@ -78,7 +79,6 @@ if [ "$kind" = file ]; then
 else
   mv "$work/done" "$result" || exit 1
 fi
-rm -rf "$work"
 )sh";
 
 constexpr std::string_view kLayout = "mindformers";

@@ -47,6 +47,13 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown, con
     one.set_node(request.nodes[file.node].name);
     one.set_path(file.path);
     one.set_source(fmt::format("{} of '{}'", file.key, file.source));
+    if (file.node != *nodes.begin()) continue;  // the others' are the same but for what names the node
+    for (const auto& [place, value] : file.items) {
+      v1::FileChange& change = *one.add_changes();
+      change.set_place(place);
+      change.set_value(value);
+    }
+    for (const auto& [name, value] : file.vars) (*one.mutable_vars())[name] = value;
   }
 }
 

@@ -159,7 +159,7 @@ class Placer {
       if (why.empty()) why = apart_text(candidates_, among, circle, first);
       drop_circle(among, first, circle);
     }
-    return {};
+    return why;  // a placement would find no more, and wait at the head of the queue for ever
   }
 
   // A gang whose nodes have a way to rank 0's. The first that is chosen has as a rule; else those are left out that have none to that rank 0, and when the

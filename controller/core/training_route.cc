@@ -49,6 +49,7 @@ struct TrainingRoutes::View {
   std::vector<Own> addresses;
   std::vector<Route> routes;
   std::optional<Address> training;
+  std::string_view training_interface;
 
   explicit View(const NodeRecord& node) : training(ranktable::parse_address(node.inventory.address())) {
     for (const v1::NetworkInterface& one : node.inventory.interfaces()) {
@@ -64,6 +65,7 @@ struct TrainingRoutes::View {
       const auto bits = ranktable::parse_number(text.substr(slash + 1), 128);
       if (destination && bits && *bits <= (destination->v6 ? 128U : 32U)) routes.push_back({.destination = *destination, .bits = *bits, .told = &one});
     }
+    if (const Own* own = training ? having(*training) : nullptr) training_interface = *own->interface;
   }
 
   [[nodiscard]] const Own* having(const Address& address) const {
@@ -75,9 +77,15 @@ struct TrainingRoutes::View {
     const Route* best = nullptr;
     for (const Route& one : routes) {
       if (one.destination.v6 != to.v6 || common_bits(one.destination, to) < one.bits) continue;
-      if (best == nullptr || one.bits > best->bits || (one.bits == best->bits && one.told->metric() < best->told->metric())) best = &one;
+      if (best == nullptr || goes_before(one, *best)) best = &one;
     }
     return best;
+  }
+  // Of equal ones the kernel takes the one that was made first, which it does not tell: the training address is by the one that it took.
+  [[nodiscard]] bool goes_before(const Route& one, const Route& other) const {
+    if (one.bits != other.bits) return one.bits > other.bits;
+    if (one.told->metric() != other.told->metric()) return one.told->metric() < other.told->metric();
+    return one.told->interface() == training_interface && other.told->interface() != training_interface;
   }
 
   // The address that packets to `to` have by this route.
@@ -130,8 +138,9 @@ std::optional<TrainingRoutes::Way> TrainingRoutes::way(const NodeRecord& node, c
   if (one_host && !given) return Way{.address = place.text, .interface = same == nullptr ? std::string() : *same->interface};
   if (same != nullptr) return place.own ? std::optional(Way{.address = place.text, .interface = *same->interface}) : std::nullopt;
   const View::Route* route = its.towards(*place.address);
-  if (route == nullptr) return node.inventory.routes_cut() ? as_it_is : std::nullopt;
-  if (!place.own && (!route->told->connected() || route->bits == 0)) return std::nullopt;
+  const bool straight = route != nullptr && route->told->connected() && route->bits != 0;
+  if (!straight && node.inventory.routes_cut()) return as_it_is;  // a longer one may be among those that are not told
+  if (route == nullptr || (!place.own && !straight)) return std::nullopt;
   if (given) return Way();
   if (auto found = its.by(*route, *place.address)) return found;
   return as_it_is;

@@ -6,11 +6,12 @@
 //   rank 0's node    its own training address (Inventory.address) if every other node has a way to it. Else, where nobody gave that address (--address), the
 //                    first of its others on whose network all the other nodes have an interface. Why not such a one at once, where they get to its own only by
 //                    a gateway: that works as a rule, and networks that every node has may be containers' or tunnels.
-//   any other node   the address that was given, if one was. Else that of its route there: the longest prefix, of such the smallest metric. The route's source
-//                    address; if it has none, one of the interface's.
+//   any other node   the address that was given, if one was. Else that of its route there: the longest prefix, of such the smallest metric, of such the one by
+//                    its training address's interface. The route's source address; if it has none, one of the interface's.
 //
 // A node with rank 0's own training address, or with that address on an interface, is on the same host and has the same. One that tells no routes (an agent
-// of before), or not all of them, or whose route has no address of its own, keeps its training address, and that is taken to have a way.
+// of before), or not all of them and none of an own network that it is on, or whose route has no address of its own, keeps its training address, and that is
+// taken to have a way.
 #pragma once
 
 #include <cstddef>

@@ -102,7 +102,7 @@ class Patched(EngineTest):
                      f"changing 'runer_config.epochs' of '{here}': there is no 'runer_config'; nearest: 'runner_config'")  # fmt: skip
 
     def test_a_plan_shows_the_difference(self):
-        launch = {"config": CONFIG, "patch": {CONFIG: {"runner_config.epochs": 4}}}
+        launch = {"config": CONFIG, "patch": {CONFIG: {"runner_config.epochs": 4, "output_dir": "${out}/${nodes}"}}}
         spec, _ = self.cluster.job("planned", "mindformers", self.code, launch, nodes=2, devices=4)
         path = os.path.join(self.cluster.work, "planned.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -110,6 +110,8 @@ class Patched(EngineTest):
         text = self.cluster.muster("plan", path)
         self.assertIn("\n-  epochs: 1\n+  epochs: 4\n", text)
         self.assertEqual(len(re.findall(r"^[-+] ", text, re.M)), 2, text)
+        out = re.search("^export MUSTER_OUT=(\\S+)", text, re.M)[1]
+        self.assertIn(f"\n+output_dir: {out}/2\n", text, "what the copy will have")
         self.assertIn("launch.patch: ", text)
 
 

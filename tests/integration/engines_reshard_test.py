@@ -143,6 +143,7 @@ class Reshard(EngineTest):
 
     def test_one_whole_file(self):
         directory = os.path.join(self.cluster.work, "whole-file")
+        os.makedirs(os.path.join(directory, f"cut-step{self.saved}.ckpt.attempt-9", "cut"))  # what a killed one has left
         for words, expected in (([], None), (["-o", directory], os.path.join(directory, f"cut-step{self.saved}.ckpt"))):
             path = self.cluster.muster("ckpt", "export", "cut", "--whole", *words).strip()
             if expected:
@@ -150,6 +151,7 @@ class Reshard(EngineTest):
             record, counters = state.read_ckpt(path)
             self.assertEqual((record["step"], record["units"], len(record["weights"]), record["world"]), (self.saved, [0, 16, 16], 16, 1))
             self.assertEqual(counters["step_num"], self.saved)
+        self.assertEqual(os.listdir(directory), [f"cut-step{self.saved}.ckpt"])
         again = self.cluster.run("ckpt", "export", "cut", "--whole", "-o", directory)
         self.assertEqual(again.returncode, 1)
         self.assertIn("is there already", again.stderr + self.cluster.muster("logs", "@last"))

@@ -188,7 +188,7 @@ class Stages(unittest.TestCase):
             self.assertEqual(json.loads(cluster.muster("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
             # What `run -d` printed is the chain wherever its name is; the first job's id alone is that stage.
             for named in ("flow", whole, f"chain:{chain[2]['id']}"):
-                late = cluster.run("wait", named, "--timeout", "10ms")
+                late = cluster.run("wait", named, "--timeout", "2s")  # its answer has to come in that time
                 self.assertEqual((late.returncode, late.stderr), (4, f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n"))
                 self.assertEqual(json.loads(cluster.muster("why", named, "-o", "json"))["jobId"], first)
                 self.assertEqual(cluster.run("logs", named).stderr.splitlines()[0], f"stage a, job {first}")
@@ -220,6 +220,8 @@ class Stages(unittest.TestCase):
             self.assertEqual(cluster.run("wait", again).returncode, 0)
             self.assertEqual(cluster.run("wait", "flow").returncode, 0)
             self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
+            watched = cluster.run("watch", again).stdout
+            self.assertEqual(re.findall(r"^==== stage \w \(\d of \d\)|^chain .*", watched, re.MULTILINE), ["==== stage c (3 of 3)", "chain flow succeeded: c succeeded"])
             # The name is the newer one's now, and that of the first chain its own for ever.
             self.assertEqual(cluster.run("wait", whole).returncode, 3)
 

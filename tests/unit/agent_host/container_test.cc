@@ -217,7 +217,8 @@ TEST_F(ContainerTest, AnImageThatAnotherStartCouldNotBringIsTriedAgain) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::TimedOut);
   EXPECT_EQ(late.error().message,
-            "waiting for image 'registry/far:2', which another start on this node brings: it has not come within 0 s; give it longer by runtime.setup.timeout");
+            "waiting for image 'registry/far:2', which another start on this node brings: it has not come within 0 s; give it longer by "
+            "runtime.setup.timeout, or kill 'podman pull' there if it hangs");
   auto other = std::async(std::launch::async, [&] { return ready_image(tool(), "registry/far:2", std::chrono::seconds(60), second); });
   while (second.news->text().empty()) std::this_thread::yield();
   turn.reset();

@@ -116,6 +116,7 @@ TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsSaidWithItsKeyAndARemedy) {
   script.add_items()->set_at("launch.script");
   EXPECT_EQ(make(order, in("bin")).error().message,
             "launch.script: '" + in("run.sh") + "' is not an executable file; make it one (chmod +x), or name its interpreter before it");
+  EXPECT_EQ(make(python_launch(in("bin")), "/bin").error().message, "launch.run: '" + in("bin") + "' is a directory; name the file in it");
 }
 
 TEST_F(LaunchRecordTest, APythonThatWasNamedIsTakenAsItIs) {

@@ -80,6 +80,7 @@ TEST_F(SeenScriptLogs, OfAContainerAreFoundByItsMountsOrItsWorker) {
   ASSERT_EQ(logs.size(), 2U);
   EXPECT_EQ(logs[0].path, "/fast/a");
   EXPECT_EQ(logs[0].root_pid, 0U);
+  EXPECT_EQ(script_log(logs[0]).mount, "/fast");
   EXPECT_EQ(logs[1].path, "/fast/a") << "the container's own";
   EXPECT_EQ(logs[1].root_pid, 42U);
   EXPECT_EQ(script_log(logs[1]).root, (process::ProcessId{.pid = 42, .start_time = 99}));

@@ -55,6 +55,11 @@ TEST(StartChecks, MissingScriptAndDirectory) {
   EXPECT_FALSE(check_files(made)) << "it is made before the start";
   EXPECT_TRUE(check_files(command("relative", {"true"})));
   EXPECT_TRUE(check_files(command((dir.path() / "train.py").string(), {"true"})));
+  std::filesystem::create_symlink("loop", dir.path() / "loop");
+  refusal = check_files(command(dir.path().string(), {"python3", "loop/train.py"}));
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(refusal->text, "looking for launch.run: '" + (dir.path() / "loop/train.py").string() + "': Too many levels of symbolic links");
 }
 
 // Which key it is: the order says of launch.script's file that it has to be there.

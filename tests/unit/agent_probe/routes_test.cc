@@ -2,10 +2,14 @@
 #include "agent/probe/routes.h"
 
 #include <gmock/gmock.h>
+#include <linux/fib_rules.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <thread>
 
@@ -170,6 +174,70 @@ TEST(Routes, ARoutersAreNotAllRead) {
   EXPECT_TRUE(dump.routes().cut);
 }
 
+// `ip rule`, as linux/fib_rules.h has it.
+struct Rule {
+  std::uint32_t table = 52;
+  std::vector<std::pair<std::uint16_t, std::string>> more;  // attributes
+  unsigned char action = FR_ACT_TO_TBL, source_bits = 0;
+  std::uint32_t flags = 0;
+};
+
+std::string word(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
+
+std::vector<std::byte> message(const Rule& rule, std::uint16_t flags = 0) {
+  fib_rule_hdr about{};
+  about.family = AF_INET;
+  about.src_len = rule.source_bits;
+  about.action = rule.action;
+  about.flags = rule.flags;
+  std::string body(reinterpret_cast<const char*>(&about), sizeof(about));
+  const auto attribute = [&](std::uint16_t type, const std::string& value) {
+    const rtattr head{.rta_len = static_cast<std::uint16_t>(sizeof(rtattr) + value.size()), .rta_type = type};
+    body.append(reinterpret_cast<const char*>(&head), sizeof(head)).append(value).resize((body.size() + 3) / 4 * 4);
+  };
+  attribute(FRA_TABLE, word(rule.table));
+  for (const auto& [type, value] : rule.more) attribute(type, value);
+  const nlmsghdr head{
+      .nlmsg_len = static_cast<std::uint32_t>(sizeof(nlmsghdr) + body.size()), .nlmsg_type = RTM_NEWRULE, .nlmsg_flags = flags, .nlmsg_seq = 0, .nlmsg_pid = 0};
+  std::vector<std::byte> message(head.nlmsg_len);
+  std::memcpy(message.data(), &head, sizeof(head));
+  std::memcpy(message.data() + sizeof(head), body.data(), body.size());
+  return message;
+}
+
+TEST(Routes, RulesThatChooseAnotherTableForAnyPacketAreTold) {
+  struct Row {
+    const char* what;
+    Rule rule;
+    bool cut;
+  };
+  const std::string eth0("eth0", 5), lo("lo", 3);
+  for (const Row& row : {
+           Row{"from all lookup local", {.table = RT_TABLE_LOCAL}, false},
+           Row{"from all lookup main", {.table = RT_TABLE_MAIN}, false},
+           Row{"from all lookup default", {.table = RT_TABLE_DEFAULT}, false},
+           Row{"from all lookup 52", {}, true},
+           Row{"from all lookup 10000", {.table = 10'000}, true},
+           Row{"from 10.1.0.5 lookup 52", {.more = {{FRA_SRC, word(0x0500010A)}}, .source_bits = 32}, false},
+           Row{"from all fwmark 0x80000/0xff0000 lookup 52", {.more = {{FRA_FWMARK, word(0x80000)}, {FRA_FWMASK, word(0xFF0000)}}}, false},
+           Row{"not from all fwmark 0xca6c lookup 52", {.more = {{FRA_FWMARK, word(0xCA6C)}}, .flags = FIB_RULE_INVERT}, true},
+           Row{"from all fwmark 0/0xff lookup 52", {.more = {{FRA_FWMARK, word(0)}, {FRA_FWMASK, word(0xFF)}}}, true},
+           Row{"from all iif eth0 lookup 52", {.more = {{FRA_IIFNAME, eth0}}}, false},
+           Row{"from all iif lo lookup 52", {.more = {{FRA_IIFNAME, lo}}}, true},
+           Row{"from all lookup [l3mdev-table]", {.table = RT_TABLE_UNSPEC, .more = {{FRA_L3MDEV, std::string(1, 1)}}}, false},
+           Row{"from all unreachable", {.table = RT_TABLE_UNSPEC, .action = FR_ACT_UNREACHABLE}, true},
+           Row{"from all fwmark 0x80000 unreachable", {.table = RT_TABLE_UNSPEC, .more = {{FRA_FWMARK, word(0x80000)}}, .action = FR_ACT_UNREACHABLE}, false},
+           Row{"from all nop", {.table = RT_TABLE_UNSPEC, .action = FR_ACT_NOP}, false},
+       }) {
+    RouteDump dump(kLinks);
+    const std::vector<std::byte> whole = message(row.rule);
+    EXPECT_EQ(dump.take(whole), Then::More);
+    EXPECT_EQ(dump.routes().cut, row.cut) << row.what;
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      (void)RouteDump(kLinks).take(std::vector(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+  }
+}
+
 TEST(Routes, OfThisMachine) {
   const NetworkLinks links = network_links();
   const auto routes = read_routes(links);
@@ -189,6 +257,17 @@ TEST(Routes, NoneInAnEmptyNetwork) {
     const auto routes = read_routes(network_links());
     ASSERT_TRUE(routes) << routes.error().message;
     EXPECT_THAT(routes->routes, IsEmpty());
+    EXPECT_FALSE(routes->cut);
+    const int socket = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    const std::vector<std::byte> rule = message({}, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK);
+    ASSERT_EQ(::send(socket, rule.data(), rule.size(), 0), static_cast<ssize_t>(rule.size()));
+    nlmsgerr said{.error = -1, .msg = {}};
+    std::array<std::byte, 256> answer{};
+    ASSERT_GE(::recv(socket, answer.data(), answer.size(), 0), static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(said.error)));
+    ::close(socket);
+    std::memcpy(&said.error, answer.data() + sizeof(nlmsghdr), sizeof(said.error));
+    ASSERT_EQ(said.error, 0);
+    EXPECT_TRUE(read_routes(network_links()).value().cut) << "a rule chooses another table";
   }).join();
   if (!allowed) GTEST_SKIP() << "this user may make no network of its own";
 }

@@ -22,6 +22,12 @@ TEST(Evidence, memory_is_a_better_cause_than_what_followed) {
             "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB");
 }
 
+TEST(Evidence, arguments_that_nobody_can_see) {
+  EXPECT_EQ(best_evidence("usage: train.py [-h]\ntrain.py: error: unrecognized arguments:  \n"),
+            "train.py: error: unrecognized arguments:  (a lone blank: in the script a line ends with a backslash and a blank behind it)");
+  EXPECT_EQ(best_evidence("train.py: error: unrecognized arguments: --lr\n"), "train.py: error: unrecognized arguments: --lr");
+}
+
 TEST(Evidence, a_quiet_log_tells_nothing) { EXPECT_EQ(best_evidence("step 1\nstep 2\n"), ""); }
 
 TEST(Evidence, any_bytes_become_text_of_at_most_a_kibibyte) {

@@ -179,12 +179,20 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
   follow(4, dir_.path() / "nowhere/log");
   fs::create_directory_symlink(run_dir_, dir_.path() / "way");
   follow(6, dir_.path() / "way/launch");
+  // Of a path in a container the mount may be reached through a link, and what is below it not.
+  fs::create_directory_symlink(dir_.path(), dir_.path() / "mount");
+  fs::create_directory_symlink(dir_.path(), dir_.path() / "out-of-it");
+  for (const int rank : {7, 8}) {
+    ScriptLog log = of(rank, dir_.path() / (rank == 7 ? "mount/out-of-it/secret" : "mount/train_5.log"));
+    log.mount = dir_.path() / "mount";
+    ASSERT_TRUE(watch_->follow(run_, log));
+  }
   follow(5);
   write(file(5), "sound\n");
-  ASSERT_TRUE(eventually([&] { return shipped(5) == "sound\n"; }));
+  ASSERT_TRUE(eventually([&] { return shipped(5) == "sound\n" && shipped(8) == "sound\n"; }));
   watch_->run_swept(run_);
-  ASSERT_TRUE(eventually([&] { return ended(1) && ended(2) && ended(3) && ended(4) && ended(5) && ended(6); }));
-  for (const int rank : {1, 2, 3, 4, 6}) EXPECT_EQ(shipped(rank), "") << rank;
+  ASSERT_TRUE(eventually([&] { return ended(1) && ended(2) && ended(3) && ended(4) && ended(5) && ended(6) && ended(7) && ended(8); }));
+  for (const int rank : {1, 2, 3, 4, 6, 7}) EXPECT_EQ(shipped(rank), "") << rank;
   EXPECT_TRUE(troubles().empty()) << troubles().front();
 }
 

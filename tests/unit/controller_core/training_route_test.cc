@@ -120,7 +120,7 @@ TEST(TrainingRoute, TheLongestPrefixThenTheSmallestMetric) {
   const Net first{.address = "10.1.1.1", .interfaces = {{"eth0", {"10.1.1.1"}}}, .routes = {{.destination = "0.0.0.0/0", .interface = "eth0"}}, .given = true};
   const auto second = [](std::vector<Route> routes) {
     return Net{.address = "10.2.0.5",
-               .interfaces = {{"a", {"10.2.0.5", "10.2.0.6"}}, {"b", {"10.3.0.5"}}, {"c", {"10.1.9.9"}}, {"d", {"fd00::5"}}},
+               .interfaces = {{"a", {"10.2.0.5", "10.2.0.6"}}, {"b", {"10.3.0.5"}}, {"c", {"10.1.9.9"}}, {"d", {"fd00::5"}}, {"0b", {"10.4.0.5"}}},
                .routes = std::move(routes)};
   };
   struct Row {
@@ -133,6 +133,7 @@ TEST(TrainingRoute, TheLongestPrefixThenTheSmallestMetric) {
            Row{"before the metric", {{"0.0.0.0/0", "a", "", 1}, {"10.1.0.0/16", "b", "", 900}}, "n1 10.3.0.5 b"},
            Row{"metric", {{"0.0.0.0/0", "a", "", 200}, {"0.0.0.0/0", "b", "", 100}}, "n1 10.3.0.5 b"},
            Row{"a tie is the first one's", {{"0.0.0.0/0", "a", "", 100}, {"0.0.0.0/0", "b", "", 100}}, "n1 10.2.0.5 a"},
+           Row{"a tie is the training address's", {{"0.0.0.0/0", "0b"}, {"0.0.0.0/0", "a"}}, "n1 10.2.0.5 a"},
            Row{"a host's own", {{"10.1.1.0/24", "a"}, {"10.1.1.1/32", "c"}, {"10.1.1.2/32", "b"}}, "n1 10.1.9.9 c"},
            Row{"its source", {{"10.1.1.0/24", "a", "10.2.0.6"}}, "n1 10.2.0.6 a"},
            Row{"a source of another interface", {{"10.1.1.0/24", "a", "10.3.0.5"}}, "n1 10.3.0.5 b"},
@@ -143,6 +144,25 @@ TEST(TrainingRoute, TheLongestPrefixThenTheSmallestMetric) {
        }) {
     EXPECT_THAT(ways(place_on({first, second(row.routes)}, 2)), ElementsAre("n0 10.1.1.1 eth0", row.way)) << row.what;
   }
+}
+
+// Of an overlay network, whose routes are in a table that a rule chooses; or of a host with more routes than are told.
+TEST(TrainingRoute, WhereNotAllRoutesAreToldAGatewayIsNotBelieved) {
+  const auto node = [](int host) {
+    const std::string lan = fmt::format("192.168.{}.2", host), own = fmt::format("100.64.0.{}", host);
+    return Net{.address = own,
+               .interfaces = {{"eth0", {lan}}, {"over0", {own}}},
+               .routes = {{.destination = fmt::format("192.168.{}.0/24", host), .interface = "eth0", .source = lan, .connected = true},
+                          {.destination = "0.0.0.0/0", .interface = "eth0"}}};
+  };
+  std::vector<Net> nets = {node(1), node(2)};
+  EXPECT_THAT(ways(place_on(nets, 2)), ElementsAre("n0 100.64.0.1 over0", "n1 192.168.2.2 eth0"));
+  nets[1].cut = true;
+  EXPECT_THAT(ways(place_on(nets, 2)), ElementsAre("n0 100.64.0.1 over0", "n1 100.64.0.2 over0"));
+  Net second = rack(1, 2);
+  second.address = "10.9.1.2";
+  second.cut = true;
+  EXPECT_THAT(ways(place_on({rack(1, 1), second}, 2)), ElementsAre("n0 10.7.1.1 ctl", "n1 10.7.1.2 ctl")) << "an own network is";
 }
 
 TEST(TrainingRoute, OfIpv6TheAddressOfThatNetwork) {
@@ -234,6 +254,21 @@ TEST(TrainingRoute, OfNetworksApartOneIsChosenThatIsLargeEnough) {
             "'n3' has no route to 10.9.0.1, the training address of 'n0', 'n4' has 0 of 2 devices free ('busy' attempt 1), 'n5' has 0 of 2 devices free "
             "('busy' attempt 1); the nodes of a job need a way to its first one's training address: name the network interface that they share with "
             "network.interface, or start their agents with --address");
+}
+
+// More than are tried: the job is refused, or it would wait for ever at the queue's head and hold up all others.
+TEST(TrainingRoute, OfVeryManyNetworksApartNoneIsFound) {
+  SmallWorld world;
+  for (int site = 0; site < 70; ++site) {
+    const std::string own = fmt::format("10.{}.0.1", site);
+    const Net alone{.address = own,
+                    .interfaces = {{"eth0", {own}}},
+                    .routes = {{.destination = fmt::format("10.{}.0.0/16", site), .interface = "eth0", .source = own, .connected = true}}};
+    join(world, fmt::format("n{:02}", site), alone);
+  }
+  const PlaceResult placed = place_spec(world, SmallWorld::spec("a", 2, 1));
+  EXPECT_TRUE(placed.never);
+  EXPECT_THAT(placed.why, HasSubstr("1 of 70 nodes that could do meet: 'n01' has no route to 10.0.0.1, the training address of 'n00'"));
 }
 
 // Two agents on one host: its own address never leaves it.

@@ -54,6 +54,7 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
       {"RuntimeError: Unexpected result nan (message='found NaN in local forward loss calculation')", Trouble::NotANumber, ""},
       {"RuntimeError: [Errno 98] Address already in use", Trouble::Port, ""},
       {"FileNotFoundError: [Errno 2] No such file or directory: 'x.json'", Trouble::NotFound, ""},
+      {"/usr/bin/python3: No module named megatron.pretrain", Trouble::NotFound, ""},
       {"KeyError: 'x'", Trouble::Exception, ""},
       {"KeyboardInterrupt", Trouble::Interrupted, ""},
       {"run.sh: line 12:  4711 Killed                  python3 x.py", Trouble::Killed, ""},

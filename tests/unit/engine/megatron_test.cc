@@ -225,7 +225,8 @@ TEST(Hccl, VariablesThatItWouldRefuse) {
   for (const Row& row : {Row{"HCCL_CONNECT_TIMEOUT", "60", "'60' is refused by HCCL (120..7200, seconds)"}, Row{"HCCL_CONNECT_TIMEOUT", "7200", ""},
                          Row{"HCCL_CONNECT_TIMEOUT", "10m", "'10m' is refused"}, Row{"HCCL_CONNECT_TIMEOUT", "${attempt}", ""},
                          Row{"HCCL_EXEC_TIMEOUT", "0", ""}, Row{"HCCL_EXEC_TIMEOUT", "-1", "is refused"}, Row{"HCCL_EXEC_TIMEOUT", "1800", ""},
-                         Row{"HCCL_EXEC_TIMEOUT", "7200", "7200 needs HCCL_EVENT_TIMEOUT beside it"}, Row{"HCCL_IF_BASE_PORT", "80", "is refused"}}) {
+                         Row{"HCCL_EXEC_TIMEOUT", "7200", "7200 needs HCCL_EVENT_TIMEOUT beside it"}, Row{"HCCL_IF_BASE_PORT", "80", "is refused"},
+                         Row{"HCCL_EVENT_TIMEOUT", "10", "10 is not more than HCCL's own HCCL_EXEC_TIMEOUT, 1836"}, Row{"HCCL_EVENT_TIMEOUT", "1837", ""}}) {
     for (const char* engine : {"torch", "megatron", "mindspeed-mm"}) {
       auto spec = spec_of(engine, {});
       (*spec.mutable_runtime()->mutable_env())[row.name] = row.value;
