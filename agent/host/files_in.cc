@@ -59,16 +59,20 @@ std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
   return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': {}", path_.string(), what));
 }
 
-Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark, const UserEntry* owner) {
+Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark, std::uint32_t attempt, const UserEntry* owner) {
   const fs::path place = fs::path(path).lexically_normal();
   if (!place.is_absolute() || !place.has_relative_path())
     return fail(ErrorCode::InvalidArgument, fmt::format("bringing '{}': it is not an absolute path", path));
   fs::path beside = place.has_filename() ? place : place.parent_path();
-  beside += fmt::format(".bring-{}", mark);
+  const std::string all = fmt::format("{}.bring-{}.", beside.filename().string(), mark);
+  beside += fmt::format(".bring-{}.{}", mark, attempt);
   if (auto made = make_dir(beside.parent_path(), owner); !made) return fail(std::move(made.error()));
   const WithRightsOf rights(owner);
   std::error_code ignored;
-  fs::remove_all(beside, ignored);
+  for (fs::directory_iterator at(beside.parent_path(), ignored), end; !ignored && at != end; at.increment(ignored)) {
+    std::error_code stays;
+    if (at->path().filename().string().starts_with(all)) fs::remove_all(at->path(), stays);
+  }
   FilesIn files(place, beside, owner);
   if (auto made = make_dir(beside, owner); !made) return fail(std::move(made.error()));
   return files;

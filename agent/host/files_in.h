@@ -17,9 +17,9 @@ namespace muster::agent {
 
 class FilesIn {
  public:
-  // `path` is Bring.path; `mark` names the place beside it, alike for all tries: what an earlier one left goes. What is made
+  // `path` is Bring.path; `mark` and the attempt name the place beside it: what earlier attempts left of the same mark goes. What is made
   // is `owner`'s (nullptr: the agent's own user), and made with that user's rights; but for the directories above, which the agent makes for him.
-  static Result<FilesIn> begin(const std::string& path, const std::string& mark, const UserEntry* owner);
+  static Result<FilesIn> begin(const std::string& path, const std::string& mark, std::uint32_t attempt, const UserEntry* owner);
   ~FilesIn();  // takes away what is not in place
   FilesIn(FilesIn&&) = default;
   FilesIn(const FilesIn&) = delete;

@@ -72,9 +72,16 @@ Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, cons
                             "node sees, and leave the newest two of a job that runs",
                             resume.step(), resume.source(), why));
   };
+  const auto gone = [&]() -> std::unexpected<Error> {
+    if (!resume.given()) return no("not there");
+    return fail(ErrorCode::NotFound,
+                fmt::format("start.from: '{}' holds no checkpoint of step {} on this node; name a directory that every node sees, and a step that is in it "
+                            "(weights alone, as in checkpoint_network, are no checkpoint: start.as: weights takes them)",
+                            resume.source(), resume.step()));
+  };
   const DiskView files;
   engine::LinkPlan plan = layout.resume_links(files, resume.source(), resume.step());
-  if (plan.links.empty()) return no("not there");
+  if (plan.links.empty()) return gone();
   std::vector<engine::FoundCheckpoint> found;
   std::optional<engine::FoundCheckpoint> step;
   for (std::size_t newest = 2;; newest *= 4) {  // as a rule it is one of the newest two, and a look costs reads on a network file system
@@ -84,7 +91,7 @@ Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, cons
     }
     if (step || found.size() < newest) break;
   }
-  if (!step) return no("not there");
+  if (!step) return gone();
   std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
   if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {  // the others' lie on disks of other nodes
     std::erase_if(step->shards, [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });

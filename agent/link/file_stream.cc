@@ -47,7 +47,7 @@ Result<void> FileStreams::bring(const v1::NodeLaunch& order, int number, const U
   if (!self) return fail(ErrorCode::Unreachable, fmt::format("{}: the controller is away; another start tries again", doing));
   auto endpoint = options_.endpoint();
   if (!endpoint) return fail(std::move(endpoint).error().in(doing));
-  auto files = FilesIn::begin(what.path(), fmt::format("{}-{}", order.job_id(), number), owner);
+  auto files = FilesIn::begin(what.path(), fmt::format("{}-{}", order.job_id(), number), order.attempt(), owner);
   if (!files) return fail(std::move(files.error()));
 
   v1::BringFilesRequest request;

@@ -146,6 +146,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_source(request.resume_source);
     resume.set_step(request.resume_step);
     resume.set_layout(plan.watching.layout());
+    resume.set_given(request.resume_from_start && request.attempt == 1);
     if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && spec.launch().per() != v1::LAUNCH_PER_ONCE) {
       resume.set_first_rank(request.nodes[node].first_rank);
       resume.set_ranks(request.nodes[node].rank_count);

@@ -113,6 +113,16 @@ class Cards(told.Case):
         spec = f"name: job\nengine: torch\nlaunch: {{script: train_gpt.py}}\ncode: {{at: {code}, patches: [trian.diff]}}\nresources: {{devices: 1}}\n"
         self.refused("what is missing: a patch", spec, 64)
 
+    def test_a_start_that_is_not_there(self):
+        """Restarts are allowed, and none is made."""
+        os.makedirs(self.cluster.path("trained/checkpoint_network/rank_0"))
+        self.cluster.write("trained/checkpoint_network/rank_0/llama_rank_0-network.ckpt", "x")
+        for title, place in (("nothing", "none"), ("weights alone", "trained")):
+            spec = self.mindformers(resources="{hosts: [n0], type: ascend}").replace("recovery: {max_restarts: 0}\n", "")
+            self.refused(f"going on from a directory with {title}", spec + f"start: {{from: {self.cluster.path(place)}, as: resume, step: 5}}\n", 1)
+            newest = max(json.loads(self.cluster.muster("ps", "-a", "-o", "json").out)["items"], key=lambda job: job["id"])
+            self.assertEqual(newest["attempt"], 1, newest)
+
     def test_a_configuration_that_no_attempt_could_go_on_from(self):
         self.cluster.write("configs/plain.yaml", "runner_config:\n  epochs: 1\n  sink_mode: False\n")
         self.refused("a configuration without sink mode on several ranks", self.mindformers(config="configs/plain.yaml", resources="{hosts: [n0], type: ascend}"), 1)

@@ -44,7 +44,7 @@ class Files : public testing::Test {
     return text.str();
   }
   [[nodiscard]] std::string to() const { return (root_ / "to").string(); }
-  Result<FilesIn> begin() { return FilesIn::begin(to(), "job-0", nullptr); }
+  Result<FilesIn> begin() { return FilesIn::begin(to(), "job-0", 2, nullptr); }
   std::vector<v1::FilePart> sent() {
     std::vector<v1::FilePart> parts;
     const auto read = read_files(what_, nullptr, [&](v1::FilePart part) {
@@ -93,6 +93,8 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   ASSERT_EQ(::mkfifo((root_ / "from/fifo").c_str(), 0600), 0);
   fs::permissions(root_ / "from/strategy/a.ckpt", fs::perms::owner_read);
   put("to/strategy/a.ckpt", "older");
+  put("to.bring-job-0.1/half", "x");
+  put("to.bring-job-01.1/half", "x");
   {
     auto files = begin();
     ASSERT_TRUE(files.has_value());
@@ -101,6 +103,8 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
       ASSERT_TRUE(files->take(part).has_value());
     }
     ASSERT_TRUE(files->whole());
+    EXPECT_FALSE(fs::exists(root_ / "to.bring-job-0.1")) << "of an attempt before";
+    EXPECT_TRUE(fs::exists(root_ / "to.bring-job-01.1")) << "another directory's";
     EXPECT_EQ(text_of("to/strategy/a.ckpt"), "older") << "before it is put in place";
     ASSERT_TRUE(files->put().has_value());
   }
@@ -110,7 +114,7 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   EXPECT_TRUE(fs::exists(root_ / "to/empty"));
   EXPECT_FALSE(fs::exists(fs::symlink_status(root_ / "to/link"))) << "links are not followed";
   EXPECT_FALSE(fs::exists(root_ / "to/fifo"));
-  EXPECT_FALSE(fs::exists(root_ / "to.bring-job-0"));
+  EXPECT_FALSE(fs::exists(root_ / "to.bring-job-0.2"));
 }
 
 TEST_F(Files, WhatIsNotThereIsSaidWithItsNode) {
@@ -160,7 +164,7 @@ TEST_F(Files, AFullDiskIsSaidAndNothingIsLeft) {
       return;
     }
     {
-      auto files = FilesIn::begin((root_ / "small/to").string(), "job-0", nullptr);
+      auto files = FilesIn::begin((root_ / "small/to").string(), "job-0", 1, nullptr);
       ASSERT_TRUE(files.has_value());
       for (const v1::FilePart& part : sent()) {
         if (const auto taken = files->take(part); !taken) {

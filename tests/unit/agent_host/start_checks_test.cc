@@ -8,6 +8,7 @@
 
 #include "agent/host/run_dirs.h"
 #include "agent/host/spec_keys.h"
+#include "agent/host/start_prepare.h"
 #include "common/io/unique_fd.h"
 #include "tests/unit/agent_host/support.h"
 #include "tests/unit/engine/memory_view.h"
@@ -196,6 +197,12 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() / "resume"), {}), 1) << "nothing is left beside it";
   resume.set_step(30);
+  resume.set_given(true);
+  const auto wrong = make_resume_links(resume, nullptr);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(failure_of(wrong.error()), v1::START_FAILURE_LAUNCH) << "of start.from, and no other node would have it";
+  EXPECT_THAT(wrong.error().message, testing::HasSubstr("start.from: '" + resume.source() + "' holds no checkpoint of step 30 on this node; "));
+  resume.set_given(false);
   const auto gone = make_resume_links(resume, nullptr);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
