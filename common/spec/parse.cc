@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "common/base/controls.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/stages.h"
 #include "common/spec/values.h"
@@ -48,7 +49,7 @@ std::string format(std::span<const Problem> problems, std::string_view file) {
   std::string text;
   for (const Problem& problem : problems) {
     if (problem.line > 0) text += fmt::format("{}:{}:{}: ", file, problem.line, problem.column);
-    if (!problem.key.empty()) text += fmt::format("{}: ", problem.key);
+    if (!problem.key.empty()) text += fmt::format("{}: ", without_controls(problem.key));  // of a mapping of the user's own it may hold any
     text += problem.message;
     text += '\n';
   }

@@ -316,6 +316,12 @@ TEST(Parse, MountsHaveTwoForms) {
     EXPECT_EQ(sound(minimal() + "runtime: {image: '" + name + "'}\n").runtime().image(), name);
 }
 
+// Found by its fuzzer: a variable's name may hold any byte, and is the end of a key.
+TEST(Parse, AProblemIsPrintedWithoutControlBytes) {
+  const std::vector<Problem> problems = {{.line = 3, .column = 3, .key = "runtime.env.a\x19\n\x1b]0;b", .message = "is not a variable's name"}};
+  EXPECT_EQ(format(problems, "job.yaml"), "job.yaml:3:3: runtime.env.a???]0;b: is not a variable's name\n");
+}
+
 TEST(SpecHash, DependsOnTheSpecAlone) {
   v1::JobSpec a = sound(minimal()), b = a;
   for (int i = 0; i < 50; ++i) (*a.mutable_labels())["k" + std::to_string(i)] = "v";
