@@ -163,6 +163,9 @@ TEST_F(Relay, TheEndOfTheAttemptEndsBoth) {
 TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
   ask();
   send();
+  EXPECT_TRUE(write("half"));
+  v1::BringFilesResponse first;
+  EXPECT_TRUE(reader_->Read(&first)) << "the ticket has been looked at; without it nobody waits for the files any more";
   asking_.TryCancel();
   come();
   EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
