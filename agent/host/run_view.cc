@@ -205,6 +205,7 @@ void RunView::fold(const Event& event) {
       seen_.swept_at = at;
       break;
     case Event::kScriptRankSeen: fold(event.script_rank_seen()); break;
+    case Event::kScriptLaunched:
     case Event::WHAT_NOT_SET: break;  // of a newer worker
   }
 }

@@ -55,6 +55,7 @@ class FactDecider {
       case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
       case v1::Fact::kCompanionExited: return same_life ? companion_exited() : nothing();
+      case v1::Fact::kScriptLaunched:
       case v1::Fact::WHAT_NOT_SET: break;
     }
     return nothing();

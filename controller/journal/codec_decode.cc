@@ -280,6 +280,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                .chain_name = from.chain_name()};
     }
     case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::kScriptLaunched:
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

@@ -21,6 +21,7 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
     case v1::Fact::kSwept: return key(fact.job_id(), fact.attempt(), node.str(), "swept");
     case v1::Fact::kFirstStep: return key(fact.job_id(), fact.attempt(), "", "first-step");  // once an attempt, whoever says it
     case v1::Fact::kCompanionExited: return key(fact.job_id(), fact.attempt(), node.str(), "companion-exited", fact.companion_exited().name());
+    case v1::Fact::kScriptLaunched: return key(fact.job_id(), fact.attempt(), "", "script-launched");  // the same
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};

@@ -170,6 +170,7 @@ std::string kinds(const RunUnderTest::Events& events) {
       case rundir::v1::Event::kSetupStarted: text += '('; break;
       case rundir::v1::Event::kSetupEnded: text += ')'; break;
       case rundir::v1::Event::kScriptRankSeen: text += 'N'; break;
+      case rundir::v1::Event::kScriptLaunched: text += 'L'; break;
       case rundir::v1::Event::WHAT_NOT_SET: text += '?'; break;
     }
   }
