@@ -43,6 +43,7 @@ core::StartFailure from_record(pb::StartFailure why, Trouble& trouble) {
     case pb::START_FAILURE_PORT: return core::StartFailure::Port;
     case pb::START_FAILURE_DISK: return core::StartFailure::Disk;
     case pb::START_FAILURE_NODE: return core::StartFailure::Node;
+    case pb::START_FAILURE_CHECKPOINT:
     case pb::START_FAILURE_UNSPECIFIED:
     case pb::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case pb::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -280,6 +281,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                .chain_name = from.chain_name()};
     }
     case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::kAttemptNoted:
     case pb::Record::kScriptLaunched:
     case pb::Record::WHAT_NOT_SET: break;
   }
