@@ -17,6 +17,7 @@ StartFailure to_failure(v1::StartFailure from) {
     case v1::START_FAILURE_GONE: return StartFailure::Gone;
     case v1::START_FAILURE_PORT: return StartFailure::Port;
     case v1::START_FAILURE_DISK: return StartFailure::Disk;
+    case v1::START_FAILURE_CHECKPOINT:
     case v1::START_FAILURE_NODE: return StartFailure::Node;
     case v1::START_FAILURE_LAUNCH:
     case v1::START_FAILURE_UNSPECIFIED:
