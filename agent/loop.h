@@ -145,6 +145,8 @@ class Agent {
   void epoch_stored(Epoch epoch);
   void obey(v1::Orders orders);
   void store_identity(bool now);
+  void look_at_disk();
+  [[nodiscard]] std::string disk_text() const;
 
   async::Loop& loop_;
   async::Loop disk_;  // synced writes of the identity
@@ -153,6 +155,9 @@ class Agent {
   Identity identity_;                // the loop's copy, may be ahead of the disk
   bool identity_dirty_ = false;
   Epoch stored_epoch_;  // on disk, or refused by it: the orders of a higher one wait
+  std::optional<BootTime> disk_looked_at_;
+  bool disk_looking_ = false;
+  int disk_error_ = 0;  // errno with which the state directory's disk refused the last look; 0: it takes writes
 
   std::unique_ptr<Host> host_;
   std::unique_ptr<Watch> watch_;

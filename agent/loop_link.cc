@@ -1,5 +1,7 @@
 // The agent's half of the control stream: what is said to the controller, and what is believed of what it says.
+#include <cerrno>
 #include <random>
+#include <utility>
 
 #include "agent/host/features.h"
 #include "agent/link/sendable.h"
@@ -13,9 +15,20 @@ namespace {
 constexpr Duration kPulseGap = std::chrono::milliseconds(20);  // between two pulses out of turn
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
 constexpr std::size_t kPulsesRemembered = 256;
+constexpr Duration kDiskLookApart = std::chrono::seconds(5);
 
 Duration to_duration(const google::protobuf::Duration& duration) {
   return std::chrono::seconds(duration.seconds()) + std::chrono::nanoseconds(duration.nanos());
+}
+
+v1::AttemptReading& reading_of(v1::Pulse& pulse, const RunKey& run) {
+  for (v1::AttemptReading& reading : *pulse.mutable_readings()) {
+    if (reading.job_id() == run.first.str() && reading.attempt() == run.second.value) return reading;
+  }
+  v1::AttemptReading& reading = *pulse.add_readings();
+  reading.set_job_id(run.first.str());
+  reading.set_attempt(run.second.value);
+  return reading;
 }
 
 }  // namespace
@@ -260,12 +273,42 @@ void Agent::pulse() {
     log::warn("leaving out checkpoints: the shards in a save directory are too many for a message; none of its checkpoints comes to be known",
               {{"job", run.first.str()}, {"attempt", run.second.value}});
   }
+  look_at_disk();
+  if (disk_error_ != 0) pulse.set_disk_trouble(disk_text());
+  const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;  // a lease is renewed in its own room
+  for (const auto& [run, state] : host_->seen()) {
+    if (const auto left = host_->lease_left(run, disk_error_ == 0 || full)) {
+      reading_of(pulse, run).mutable_lease_left()->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
+    }
+  }
   pulses_sent_[pulse_number_] = {.at = now.boot, .mark = seen.mark, .look = looks_};
   if (pulses_sent_.size() > kPulsesRemembered) pulses_sent_.erase(pulses_sent_.begin());
   pulsed_at_ = now.boot;
   link_->send_pulse(std::move(pulse));
   pulse_timer_.arm(pulse_interval_, [this] { this->pulse(); });
 }
+
+// A look may hang as the disk does, so it is not this loop's.
+void Agent::look_at_disk() {
+  const BootTime now = options_.clock->now().boot;
+  if (disk_looking_ || (disk_looked_at_ && now - *disk_looked_at_ < kDiskLookApart)) return;
+  disk_looked_at_ = now;
+  disk_looking_ = true;
+  disk_.post("look at the disk", [this, layout = options_.host.layout] {
+    loop_.post("looked at the disk", [this, error = write_error(layout)] {
+      disk_looking_ = false;
+      if (stopped_ || std::exchange(disk_error_, error) == error) return;
+      if (error == 0) {
+        log::info("the disk of the state directory takes writes again");
+      } else {
+        log::warn("writing to the state directory " + disk_text() + "; ends of ranks that need room there are not seen before it takes writes");
+      }
+      pulse_soon();
+    });
+  });
+}
+
+std::string Agent::disk_text() const { return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message; }
 
 // Something a person waits for was seen: out of turn, but a burst of it is one pulse.
 void Agent::pulse_soon() {

@@ -1,5 +1,7 @@
 #include "worker/event_queue.h"
 
+#include <algorithm>
+
 namespace muster::worker {
 namespace {
 
@@ -38,6 +40,13 @@ bool EventQueue::flush() {
   trouble_.reset();
   ring();
   return true;
+}
+
+bool EventQueue::end_waits() const {
+  using rundir::v1::Event;
+  return std::ranges::any_of(waiting_, [](const Event& event) {
+    return event.has_exited() || event.has_companion_exited() || event.has_setup_ended() || event.has_start_failed() || event.has_swept();
+  });
 }
 
 std::optional<Error> EventQueue::take_complaint() {

@@ -22,6 +22,10 @@ class EventQueue {
   // All that waits, in one write. False: it still waits; complaint() says why, once a change.
   bool flush();
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  // Among what waits is the end of something: nobody else can ever tell it.
+  [[nodiscard]] bool end_waits() const;
+  // errno of the last write; 0: it went well.
+  [[nodiscard]] int error() const { return writer_.error(); }
   std::optional<Error> take_complaint();
   // Room on the disk for the events of that many ranks, taken while there is some.
   void reserve(std::size_t ranks);

@@ -23,6 +23,8 @@ namespace {
 using rundir::v1::StopRequested;
 
 constexpr auto kRetryAfter = std::chrono::milliseconds(200);
+// A device that loses its way for a moment (EIO) comes back within it; a file system that has turned read-only does not.
+constexpr auto kErrorsLast = std::chrono::seconds(5);
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -59,6 +61,8 @@ Result<void> Supervisor::run() {
     }
   }
   loop();
+  if (!events_.empty())
+    return fail(ErrorCode::Io, "minding '" + run_.root().string() + "': its disk takes no writes; everything is swept, and nothing recorded");
   return {};
 }
 
@@ -83,7 +87,7 @@ void Supervisor::loop() {
   advance();
   for (;;) {
     flush();
-    if (phase_ == Phase::Swept && events_.empty()) return;
+    if (phase_ == Phase::Swept && (events_.empty() || disk_lost_)) return;
     arm_timer();
     std::array<epoll_event, 8> ready{};
     const int count = ::epoll_wait(epoll_.get(), ready.data(), ready.size(), -1);
@@ -152,6 +156,8 @@ void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
   exited.set_signal(signal);
   exited.set_stop_requested(phase_ != Phase::Running);
   exited.set_oom(oom_killed(signal));
+  // Its status is seen only when its memory is gone, and a peer's, which fell over its end, may have come first.
+  exited.set_killed_unasked(phase_ == Phase::Stopping && signal == SIGKILL && !kill_sent_);
   --ranks_running_;
 }
 
@@ -194,6 +200,7 @@ void Supervisor::stop(StopRequested::Why why, bool at_once) {
 }
 
 void Supervisor::signal_all(int number) {
+  kill_sent_ = kill_sent_ || number == SIGKILL;
   for (const auto& [pid, process] : processes_) {
     // No group yet: it has not come as far as its setsid. The leader is our unreaped child, so the number is its own.
     if (::kill(-pid, number) != 0 && errno == ESRCH) ::kill(pid, number);
@@ -255,6 +262,7 @@ void Supervisor::sweep() {
     if (!*clean) return;
   }
   events_.add().mutable_swept()->set_killed(leftovers_->killed());
+  leftovers_.reset();  // with what is ready in it for ever
   phase_ = Phase::Swept;
   if (!launch_.cgroup().empty()) {
     if (auto removed = process::remove_run_group(launch_.cgroup()); !removed) complaints_.say(removed.error().message);
@@ -262,9 +270,28 @@ void Supervisor::sweep() {
 }
 
 void Supervisor::flush() {
-  if (retry_at_ || events_.flush()) return;
+  if (retry_at_) return;
+  if (events_.flush()) {
+    failing_since_.reset();
+    return;
+  }
   if (auto complaint = events_.take_complaint()) complaints_.say(complaint->message + "; the events wait, trying again");
   retry_at_ = clock_.now().boot + kRetryAfter;
+  judge_disk();
+}
+
+// A full disk is waited for without end: room comes back, and what is healthy goes on meanwhile.
+void Supervisor::judge_disk() {
+  const int error = events_.error();
+  if (error != EROFS && error != EIO) {
+    failing_since_.reset();
+    return;
+  }
+  const BootTime now = clock_.now().boot;
+  if (!failing_since_) failing_since_ = now;
+  if (disk_lost_ || !events_.end_waits() || (error == EIO && now - *failing_since_ < kErrorsLast)) return;
+  disk_lost_ = true;
+  stop(StopRequested::WHY_RANK_FAILED, true);
 }
 
 void Supervisor::arm_timer() {

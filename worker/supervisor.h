@@ -14,6 +14,9 @@
 //   - A script's (launch.per: node) end is that of the last process that it started, and bad when one of those that were there at its own end ended
 //     badly. What ended before that was its own business.
 //   - Nothing here waits but epoll. Events that the disk has no room for are kept and tried again.
+//   - On a disk that takes nothing for another reason (read-only after an error, errors that last) no end can be recorded, and nobody would ever hear of one.
+//   So
+//     with the first end all is killed and swept, and the worker ends without its last word: the agent sweeps once more, and reports.
 // Leaves to others: making the run directory and the lease (agent), judging (controller), logs (the ranks write their own files).
 #pragma once
 
@@ -89,6 +92,7 @@ class Supervisor {
   void say_in_log(const std::string& line) const;
   void stop(rundir::v1::StopRequested::Why why, bool at_once);
   void signal_all(int number);
+  void judge_disk();
   void on_time();
   void advance();
   void sweep();
@@ -137,10 +141,13 @@ class Supervisor {
   std::optional<BootTime> look_at_;          // for them, again
   Duration look_apart_{};                    // the next time
   BootTime lease_until_{};
-  std::optional<BootTime> setup_by_;    // it is too late then
-  std::optional<BootTime> kill_at_;     // end of the stop's grace
-  std::optional<BootTime> retry_at_;    // events wait for room on the disk
-  std::optional<BootTime> resweep_at_;  // a sweep met an error
+  std::optional<BootTime> setup_by_;       // it is too late then
+  std::optional<BootTime> kill_at_;        // end of the stop's grace
+  bool kill_sent_ = false;                 // to all that run
+  std::optional<BootTime> retry_at_;       // events wait for room on the disk
+  std::optional<BootTime> failing_since_;  // the disk, otherwise than for want of room
+  bool disk_lost_ = false;                 // and an end has to be recorded: it is not waited for any more
+  std::optional<BootTime> resweep_at_;     // a sweep met an error
 };
 
 // SIGTERM, SIGCHLD, SIGINT, SIGHUP and the like are blocked, all dispositions default: signalfd reads what matters, the ranks get a clean slate.

@@ -29,7 +29,7 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
                     starting_up ? "the agent was restarted before the worker had claimed the run" : "the worker ended before it had claimed the run");
     case WorkerState::Spawned:
     case WorkerState::Alive: return std::nullopt;
-    case WorkerState::Dead: return SweepRun{.run = run, .reason = "worker died"};
+    case WorkerState::Dead: return SweepRun{.run = run, .reason = kWorkerDied};
     case WorkerState::Never:
       // Claimed by an agent that did not live to say why.
       if (!seen.refused) {

@@ -39,6 +39,7 @@ struct ExitSeen {
   std::int32_t signal = 0;
   bool stop_requested = false;
   bool oom = false;
+  bool killed_unasked = false;  // SIGKILL after the stop was written, and before the worker's own
   WallTime at{};
   BootTime boot{};       // the same moment; tells which came first, also when somebody sets the clock in between
   std::string evidence;  // the agent's own mark: what agent/watch found in the rank's log
@@ -121,6 +122,8 @@ struct RefuseRun {
 struct SignalStop {
   RunKey run;
 };  // SIGTERM to the worker, once; it does the rest
+inline constexpr const char* kWorkerDied = "worker died";
+inline constexpr const char* kDiskRefused = "disk refused writes";  // so that the worker could not say how its ranks ended
 struct SweepRun {
   RunKey run;
   std::string reason;
@@ -148,5 +151,8 @@ std::vector<RunKey> unsupported(const v1::Orders& orders);
 // A companion's end is one where it breaks the attempt: badly, before a stop, while ranks of this node still ran. A rank without an exit record in a swept
 // directory is reported lost, unless the directory was refused (then no rank ever was). The same directory always gives the same facts.
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen);
+
+// How long ago each of them happened, for facts that are sent `now`. Ends of this boot by the clock that nobody sets, everything else by the wall clock.
+void set_ages(v1::Facts& facts, const Self& self, const std::map<RunKey, RunSeen>& seen, Now now);
 
 }  // namespace muster::agent

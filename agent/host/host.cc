@@ -15,6 +15,12 @@ namespace muster::agent {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr int kDiscardMs = 10'000;  // what hangs longer than this in its exit is met again at the next start
+
+}  // namespace
+
 Host::Host(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Host::~Host() { close(); }
 
@@ -28,6 +34,7 @@ Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
     impl->refresh(key, impl->add(key), false);
   }
   impl->remove_stale_groups();
+  impl->sweep_earlier_instances();
   return std::unique_ptr<Host>(new Host(std::move(impl)));
 }
 
@@ -71,6 +78,13 @@ void Host::perform(const Action& action) {
 void Host::renew_leases(BootTime heard) {
   impl_->heard = std::max(impl_->heard, heard);
   for (auto& [run, entry] : impl_->entries) impl_->renew_lease(*entry, false);
+}
+
+std::optional<Duration> Host::lease_left(const RunKey& run, bool refused_only) const {
+  const Entry* entry = impl_->find(run);
+  if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept || entry->lease_until == BootTime{}) return std::nullopt;
+  if (refused_only && !entry->lease_refused) return std::nullopt;
+  return std::max(Duration::zero(), entry->lease_until - impl_->options.clock->now().boot);
 }
 
 void Host::note_first_step(const RunKey& run, std::int64_t step) {
@@ -345,10 +359,13 @@ bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
   const BootTime until = heard + grace + step;
   if (!at_start && until < entry.lease_until + step) return true;
   if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id); !written) {
-    trouble(fmt::format("renewing the orphan grace of '{}': {}; its ranks are stopped when it runs out", entry.view.layout().root().string(),
-                        written.error().message));
+    if (!std::exchange(entry.lease_refused, true)) {
+      trouble(fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped when it runs out", entry.view.layout().root().string(),
+                          written.error().message));
+    }
     return false;
   }
+  entry.lease_refused = false;
   entry.lease_until = until;
   return true;
 }
@@ -370,7 +387,22 @@ void Host::Impl::remove_stale_groups() {
     const Entry* entry = find(*run);
     if (entry == nullptr || entry->over()) (void)process::remove_run_group(at.path());
   }
-  ::rmdir(options.cgroup_base->c_str());  // when it is empty
+  if (::rmdir(options.cgroup_base->c_str()) != 0 && errno != ENOENT) own_base(*options.cgroup_base, options.layout);  // not empty: another life's runs go on
+}
+
+// What ran there is known to nobody any more, and what has thrown its cookie away is found by its group alone. It takes a moment, and no place of a run here.
+void Host::Impl::sweep_earlier_instances() {
+  if (!options.cgroup_base) return;
+  for (const fs::path& base : earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
+    trouble(fmt::format("ending what an earlier instance of an agent has left in '{}': its state directory is gone", base.string()));
+    disposal.post("sweep an earlier instance", [base] {
+      std::error_code ignored;
+      for (const auto& group : fs::directory_iterator(base, ignored)) {
+        if (group.is_directory(ignored)) (void)process::discard_run_group(group.path(), kDiscardMs);
+      }
+      ::rmdir(base.c_str());
+    });
+  }
 }
 
 void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {

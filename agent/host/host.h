@@ -80,6 +80,8 @@ class Host {
   // The controller was alive when the agent sent something at `heard`: every live run may go on for its grace from then, and for a tenth of it more (a quarter
   // of a grace below 10 s at most): files are rewritten only when that much is gained.
   void renew_leases(BootTime heard);
+  // What is left of the lease of a live run; with `refused_only` only where the disk did not let it be renewed.
+  [[nodiscard]] std::optional<Duration> lease_left(const RunKey& run, bool refused_only) const;
 
   // Remembered in the mark file, so that a restarted agent reports the same facts.
   void note_first_step(const RunKey& run, std::int64_t step);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "agent/host/host_impl.h"
+#include "agent/host/state_dir.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
 #include "common/process/spawn.h"
@@ -78,7 +79,7 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   if (!renew_lease(entry, true)) return fail(ErrorCode::Io, "writing the lease of the run directory");
   if (auto written = rundir::write_launch(layout, launch); !written) return fail(of_node(std::move(written).error()));
   // Here and not by the worker: the end of another run may be taking the base away. Without it the worker says so and goes on.
-  if (!launch.cgroup().empty()) (void)process::make_run_group(launch.cgroup());
+  if (!launch.cgroup().empty() && process::make_run_group(launch.cgroup())) own_base(std::filesystem::path(launch.cgroup()).parent_path(), options.layout);
 
   process::SpawnRequest request{.path = options.worker.string(),
                                 .argv = {options.worker.string(), layout.root().string()},
@@ -160,11 +161,17 @@ std::string Host::Impl::cookie_of(const RunKey& run, const Entry& entry) const {
   return rundir::cookie(options.cluster, run.first, run.second, options.node);
 }
 
-// Empty: it has none. Without a launch record (the state directory was put back from a copy of before the run) it is the one that a run of this name would have
-// had: the base is this instance's alone.
+// Empty: it has none. Without a launch record (the state directory was put back from a copy of before the run, or made anew) it is the one that a run of this
+// name would have had, or had with an earlier instance: a base is one instance's alone.
 std::string Host::Impl::group_of(const RunKey& run, const Entry& entry) const {
   if (entry.view.launch() != nullptr) return entry.view.launch()->cgroup();
-  return options.cgroup_base ? (*options.cgroup_base / name_of(run)).string() : std::string();
+  if (!options.cgroup_base) return {};
+  const std::filesystem::path own = *options.cgroup_base / name_of(run);
+  if (::access(own.c_str(), F_OK) == 0) return own.string();
+  for (const std::filesystem::path& base : earlier_bases(*options.cgroup_base, options.layout, options.self.instance)) {
+    if (::access((base / name_of(run)).c_str(), F_OK) == 0) return (base / name_of(run)).string();
+  }
+  return own.string();
 }
 
 void Host::Impl::act(const SweepRun& wanted) {
@@ -263,7 +270,9 @@ void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& 
   mark.mutable_swept()->set_killed(killed);
   remove_group(run, entry);
   if (remember(run, entry, {mark})) return;
-  entry.swept_in_memory = reason;
+  // A worker that cannot record an end ends: that is no fault of its own.
+  const int refused = write_error(options.layout);
+  entry.swept_in_memory = reason == kWorkerDied && (refused == EROFS || refused == EIO) ? kDiskRefused : reason;
   entry.in_memory_at = options.clock->now().wall;
   overlay(entry);
   if (callbacks.changed) callbacks.changed(run);

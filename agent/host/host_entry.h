@@ -27,6 +27,7 @@ struct Host::Entry {
   std::optional<rundir::Bell> bell;  // while the worker may still ring it
   std::unique_ptr<async::Readable> bell_ready;
   BootTime lease_until{};
+  bool lease_refused = false;                 // by the disk, when it was to be renewed
   google::protobuf::Duration grace_at_start;  // before there is a launch record to read it from
   bool fresh = false;                         // made by this life, nothing was spawned for it
   bool damage_told = false;                   // of its events

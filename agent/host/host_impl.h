@@ -21,6 +21,12 @@ inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);  // of a 
 
 inline constexpr const char* kGonePrefix = ".gone-";
 
+// cgroup_base.cc. Says with `base`, which is there, whose it is.
+void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layout);
+// Bases beside this one that an earlier instance in the same state directory had: that was emptied or removed, and its lock is ours. Nobody else will end what
+// runs in their groups. Of other state directories an agent may only be away, and come back to its runs.
+std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base, const rundir::AgentLayout& layout, const InstanceId& instance);
+
 struct Host::Impl {
   Impl(async::Loop& owner, HostOptions given, HostCallbacks hooks)
       : loop(owner),
@@ -81,6 +87,7 @@ struct Host::Impl {
   bool renew_lease(Entry& entry, bool at_start);
   void remove_leftovers();
   void remove_stale_groups();
+  void sweep_earlier_instances();
   void remove_group(const RunKey& run, const Entry& entry);
   void dispose(const std::filesystem::path& path);
   void trouble(const std::string& text) const;

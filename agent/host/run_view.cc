@@ -173,6 +173,7 @@ void RunView::fold(const Event& event) {
               .signal = exited.signal(),
               .stop_requested = exited.stop_requested(),
               .oom = exited.oom(),
+              .killed_unasked = exited.killed_unasked(),
               .at = at,
               .boot = BootTime(Duration(event.boot_ns()))};
       if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {

@@ -123,4 +123,14 @@ Result<void> StateDir::store(const Identity& identity) {
   return {};
 }
 
+int write_error(const rundir::AgentLayout& layout) {
+  const std::string path = layout.write_test().string();
+  const io::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return errno;
+  std::size_t written = 0;
+  const int error = io::write_all(file.get(), std::string(4096, '\n'), written);
+  ::unlink(path.c_str());
+  return error;
+}
+
 }  // namespace muster::agent

@@ -39,4 +39,7 @@ class StateDir {
   Identity identity_;
 };
 
+// 0, or the errno with which the disk of the state directory refuses a small new file. Blocking; any thread.
+int write_error(const rundir::AgentLayout& layout);
+
 }  // namespace muster::agent

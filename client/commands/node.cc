@@ -23,13 +23,22 @@ struct NodeOptions {
 
 std::string state_text(const v1::Node& node) {
   if (node.dead()) return "dead";
-  if (node.connected() && !node.silent()) return "ready";
+  if (node.connected() && !node.silent()) return node.disk_trouble().empty() ? "ready" : "disk";
   return node.silent() ? "silent" : "away";
 }
 
 render::Tint state_tint(const v1::Node& node) {
   if (node.dead()) return render::Tint::Bad;
-  return node.connected() && !node.silent() ? render::Tint::Good : render::Tint::Warn;
+  return node.connected() && !node.silent() && node.disk_trouble().empty() ? render::Tint::Good : render::Tint::Warn;
+}
+
+// Why its state directory takes no writes, and what comes of it; empty: it does.
+std::string disk_text(const v1::Node& node, WallTime now) {
+  if (node.disk_trouble().empty()) return {};
+  const std::string text = "no writes to its state directory (" + render::printable(node.disk_trouble()) + "): ends of ranks are not seen before it takes them";
+  if (!node.has_lease_ends()) return text;
+  const Duration left = std::max(Duration::zero(), render::wall_time(node.lease_ends()) - now);
+  return text + "; ranks are stopped in " + render::duration_text(left) + ", when their lease ends";
 }
 
 void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
@@ -57,6 +66,9 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
     table.rows.push_back(std::move(row));
   }
   fmt::print("{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
+  for (const auto& node : response.nodes()) {
+    if (const std::string text = disk_text(node, now); !text.empty()) fmt::print("{}: {}\n", render::printable(node.name()), text);
+  }
 }
 
 void print_routes(const Context& context, const v1::Inventory& inventory) {
@@ -73,6 +85,7 @@ void print_node(const Context& context, const v1::Node& node, bool wide) {
   line("node", context.out.paint(render::Tint::Bold, node.name()));
   line("state", context.out.paint(state_tint(node), state_text(node)));
   line("heard", render::ago_text(node.last_heard(), system_clock().now().wall));
+  if (const std::string text = disk_text(node, system_clock().now().wall); !text.empty()) line("disk", text);
   line("address", node.inventory().address() + (wide && node.inventory().address_given() ? " (--address)" : ""));
   line("hostname", node.inventory().hostname());
   line("cpus", fmt::format("{}", node.inventory().cpus()));
@@ -140,7 +153,8 @@ void add_node(CLI::App& app, Context& context, int& exit) {
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
   command->require_subcommand(1);
-  CLI::App* ls = command->add_subcommand("ls", "List nodes: ready, silent (not heard for a while), away (its agent is not connected), dead");
+  CLI::App* ls = command->add_subcommand(
+      "ls", "List nodes: ready, disk (its state directory takes no writes), silent (not heard for a while), away (its agent is not connected), dead");
   add_output_option(*ls, options->output);
   on_chosen(*ls, context, exit, [options](const Context& chosen) { return list(chosen, *options); });
   options = std::make_shared<NodeOptions>();

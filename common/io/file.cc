@@ -110,6 +110,15 @@ Result<void> replace_file(const std::filesystem::path& path, std::string_view by
   return {};
 }
 
+Result<void> overwrite_file(const std::filesystem::path& path, std::string_view bytes) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return failed("opening", path, errno);
+  std::size_t written = 0;
+  if (const int error = write_all(fd.get(), bytes, written); error != 0) return failed("writing", path, error);
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0) return failed("cutting", path, errno);
+  return {};
+}
+
 Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes) {
   auto temporary = write_temporary(path, bytes, Durable::No);
   if (!temporary) return fail(std::move(temporary.error()));

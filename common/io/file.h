@@ -25,7 +25,10 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
 // Temporary file of mode 0600 in the same folder, then rename. Readers see the old bytes or the new ones.
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes, Durable durable);
 
-// The same, but only if `path` is not there yet: false = somebody was first, and theirs stays. Of any number of callers at once exactly one
+// Over the bytes of a file that is there, in its own room: for a disk that is full. A reader at that very moment may see a part of each, so it looks again.
+Result<void> overwrite_file(const std::filesystem::path& path, std::string_view bytes);
+
+// As replace_file, but only if `path` is not there yet: false = somebody was first, and theirs stays. Of any number of callers at once exactly one
 // gets true, and nobody ever reads a part (so it is O_EXCL, with the content inside).
 Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes);
 

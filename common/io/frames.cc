@@ -136,13 +136,17 @@ Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path) {
 Result<void> FrameWriter::append(const std::vector<std::string>& payloads) {
   if (payloads.empty()) return {};
   if (cut_pending_) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return failed("cutting the torn tail of", path_, errno);
+    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+      error_ = errno;
+      return failed("cutting the torn tail of", path_, error_);
+    }
     cut_pending_ = false;
   }
   std::string bytes;
   for (const auto& payload : payloads) put_frame(bytes, payload);
   std::size_t written = 0;
   const int error = write_all(fd_.get(), bytes, written);
+  error_ = error;
   if (error != 0) {
     if (written > 0) cut_pending_ = ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0;
     return failed("appending to", path_, error);

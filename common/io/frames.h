@@ -55,12 +55,15 @@ class FrameWriter {
   // Asks the file system to hold room for `bytes` more without showing them (best effort): a later full disk does not stop the appends.
   void reserve(std::uint64_t bytes);
   [[nodiscard]] std::uint64_t size() const { return size_; }
+  // errno of the last append; 0: it went well.
+  [[nodiscard]] int error() const { return error_; }
 
  private:
   FrameWriter(std::filesystem::path path, UniqueFd fd, std::uint64_t size) : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
   std::filesystem::path path_;
   UniqueFd fd_;
   std::uint64_t size_ = 0;
+  int error_ = 0;
   bool cut_pending_ = false;  // a part of a frame is at the end and could not be cut off yet
 };
 

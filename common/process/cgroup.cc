@@ -5,11 +5,13 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <string>
 
 #include "common/io/file.h"
@@ -18,6 +20,7 @@ namespace muster::process {
 namespace {
 
 constexpr long kCgroup2Magic = 0x63677270;
+constexpr const char* kOwnerAttribute = "user.muster.agent";
 
 bool is_cgroup2(const std::filesystem::path& path) {
   struct statfs info{};
@@ -153,6 +156,18 @@ Result<void> Cgroup::remove() const {
   }
   if (::rmdir(path_.c_str()) != 0 && errno != ENOENT) return failed("removing", path_, errno);
   return {};
+}
+
+void note_owner(const std::filesystem::path& base, const std::string& owner) {
+  (void)!::setxattr(base.c_str(), kOwnerAttribute, owner.data(), owner.size(), 0);
+}
+
+std::optional<std::string> owner_of(const std::filesystem::path& base) {
+  std::string owner(PATH_MAX + 64, '\0');
+  const ssize_t size = ::getxattr(base.c_str(), kOwnerAttribute, owner.data(), owner.size());
+  if (size < 0) return std::nullopt;
+  owner.resize(static_cast<std::size_t>(size));
+  return owner;
 }
 
 Result<void> make_run_group(const std::filesystem::path& group) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
@@ -58,6 +59,9 @@ class Cgroup {
 // Groups stand as <base>/<job>.<attempt>, the base is a node's own and made with its first group. Nothing of it is left when the last run has ended, whoever
 // ended it: worker, agent or client.
 inline constexpr const char* kBasePrefix = "muster-";
+// Whose it is: a word of its agent's, kept with the directory and gone with it. Nothing: nobody has said so, or this kernel keeps none (before Linux 5.7).
+void note_owner(const std::filesystem::path& base, const std::string& owner);
+std::optional<std::string> owner_of(const std::filesystem::path& base);
 // Makes both; a base that goes at this moment, with another run's group, is made again.
 Result<void> make_run_group(const std::filesystem::path& group);
 // Removes the group with the groups that ranks made below it, then the base if it is one and is empty. What is not there is no error; a group with processes

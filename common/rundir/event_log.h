@@ -40,6 +40,8 @@ class LogWriter {
   Result<void> append(const Record& record) { return frames_.append(record.SerializeAsString()); }
   // Room for that many bytes, so that a full disk stops nothing.
   void reserve(std::uint64_t bytes) { frames_.reserve(bytes); }
+  // errno of the last append; 0: it went well.
+  [[nodiscard]] int error() const { return frames_.error(); }
 
  private:
   explicit LogWriter(io::FrameWriter frames) : frames_(std::move(frames)) {}

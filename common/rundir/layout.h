@@ -4,6 +4,7 @@
 //     identity            node instance, cluster id, highest controller epoch, highest acknowledged journal index (synced: must outlive power)
 //     devices             the devices that the agent announced last, for its next start (synced)
 //     lock                flock: one agent a state directory
+//     write-test          agent: made and removed every few seconds, to see whether the disk takes writes
 //     runs/
 //       <job>.<attempt>/
 //         launch          agent, before the spawn, by rename: what to run. Never changed.
@@ -48,6 +49,7 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path identity() const { return root_ / "identity"; }
   [[nodiscard]] std::filesystem::path devices() const { return root_ / "devices"; }
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
+  [[nodiscard]] std::filesystem::path write_test() const { return root_ / "write-test"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const { return runs() / (job.str() + "." + std::to_string(attempt.value)); }
   // Nothing: the name is not a run directory's.

@@ -73,7 +73,11 @@ Result<void> write_lease(const RunLayout& run, BootTime until, const BootId& boo
   v1::Lease lease;
   lease.set_until_boot_ns(until.time_since_epoch().count());
   lease.set_boot_id(boot.str());
-  return io::replace_file(run.lease(), io::encode_frame(lease.SerializeAsString()), io::Durable::No);
+  const std::string frame = io::encode_frame(lease.SerializeAsString());
+  auto replaced = io::replace_file(run.lease(), frame, io::Durable::No);
+  // A full disk is no reason to let healthy ranks die: the file that is there has room for its like.
+  if (!replaced && replaced.error().code == ErrorCode::ResourceExhausted && io::overwrite_file(run.lease(), frame)) return {};
+  return replaced;
 }
 
 Result<std::optional<v1::Lease>> read_lease(const RunLayout& run) { return read_record<v1::Lease>(run.lease()); }

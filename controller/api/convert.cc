@@ -1,6 +1,7 @@
 #include "controller/api/convert.h"
 
 #include <algorithm>
+#include <optional>
 #include <ranges>
 #include <span>
 
@@ -290,6 +291,24 @@ void fill(v1::GetJobResponse& response, const core::JobRecord& job, const core::
   response.set_checkpoints_first(static_cast<std::uint32_t>(first));
 }
 
+namespace {
+
+// Of the leases there that cannot be renewed.
+std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger& ledger, const core::Presence& presence) {
+  std::optional<BootTime> first;
+  const auto parts = ledger.node_parts.find(node);
+  if (parts == ledger.node_parts.end()) return first;
+  for (const core::AttemptKey& key : parts->second.unswept) {
+    const auto attempt = presence.attempts.find(key);
+    if (attempt == presence.attempts.end()) continue;
+    if (const auto lease = attempt->second.leases_end.find(node); lease != attempt->second.leases_end.end())
+      first = std::min(first.value_or(lease->second), lease->second);
+  }
+  return first;
+}
+
+}  // namespace
+
 v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const core::Presence& presence, BootTime now, Duration silent_after) {
   v1::Node shown;
   shown.set_name(node.name.str());
@@ -303,6 +322,9 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger, const c
   if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
     if (seen->second.heard) *shown.mutable_last_heard() = to_v1(seen->second.last_heard_wall);
     for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
+    shown.set_disk_trouble(seen->second.disk_trouble);
+    if (const auto end = first_lease_end(node.name, ledger, presence))
+      *shown.mutable_lease_ends() = to_v1(seen->second.last_heard_wall + (*end - seen->second.last_heard));
     for (const auto& [job, attempt] : seen->second.unknown_runs) {
       if (shown.unknown_attempts_size() == kUnknownMost) break;
       shown.add_unknown_attempts(bounded(job.str(), 64) + "." + std::to_string(attempt.value));
@@ -346,6 +368,7 @@ void make_brief(v1::Node& node) {
     reading.add_occupants()->set_pid(pid);
   }
   node.clear_unknown_attempts();
+  node.set_disk_trouble(bounded(node.disk_trouble(), 128));
   node.set_version(bounded(node.version(), 128));
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "controller/core/core.h"
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
@@ -65,9 +67,23 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (lines.empty()) lines.emplace_back("is about to be placed");
 }
 
+// Empty: its disk takes writes.
+std::string disk_text(const Presence& presence, const AttemptSeen* attempt, const NodeName& name, Now now) {
+  const auto node = presence.nodes.find(name);
+  if (node == presence.nodes.end() || node->second.disk_trouble.empty()) return {};
+  const std::string text =
+      fmt::format("node '{}' cannot write to its state directory ({}): ends of ranks are not seen before it can", name.str(), node->second.disk_trouble);
+  if (attempt != nullptr) {
+    if (const auto lease = attempt->leases_end.find(name); lease != attempt->leases_end.end())
+      return text + fmt::format("; its ranks go on until their lease ends in {}", age_text(std::max(Duration::zero(), lease->second - now.boot)));
+  }
+  return text + "; its ranks go on";
+}
+
 void explain_live(std::vector<std::string>& lines, const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now,
                   const Limits& limits) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
+  const AttemptSeen* attempt_seen = seen == presence.attempts.end() ? nullptr : &seen->second;
   std::vector<std::string> not_started, setting_up;
   for (const NodePart& part : attempt.parts) {
     const NodeName& node = part.placed.node;
@@ -77,6 +93,8 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     if (is_silent(presence, node, now.boot, limits.silent_after)) {
       lines.push_back(fmt::format("node '{}' is silent for {}; its ranks go on by themselves until the job's orphan grace is over", node.str(),
                                   age_text(now.boot - last_word(presence, node))));
+    } else if (const std::string trouble = disk_text(presence, attempt_seen, node, now); !trouble.empty()) {
+      lines.push_back(trouble);
     }
   }
   if (!setting_up.empty()) {

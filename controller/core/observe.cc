@@ -27,10 +27,17 @@ void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   if (!reading.path().empty()) checkpoint.path = reading.path();
 }
 
-std::string shortened(std::string text) {
-  constexpr std::size_t kSetupTextBytes = 128;
-  if (text.size() > kSetupTextBytes) text.resize(utf8_prefix(std::string_view(text).substr(0, kSetupTextBytes)));
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() > most) text.resize(utf8_prefix(std::string_view(text).substr(0, most)));
   return text;
+}
+
+constexpr std::size_t kSetupTextBytes = 128;
+constexpr std::size_t kDiskTextBytes = 512;  // a path and why
+
+Duration lease_left(const v1::AttemptReading& reading) {
+  constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
+  return std::chrono::seconds(std::clamp<std::int64_t>(reading.lease_left().seconds(), 0, kMostSeconds));
 }
 
 // As an agent of this release says it; what another might say is not kept without end.
@@ -99,6 +106,7 @@ class Observer {
     NodeSeen* seen = on_connection(from.node, from.connection);
     if (seen == nullptr) return;
     heard_now(*seen, now_);
+    seen->disk_trouble = without_controls(shortened(from.pulse.disk_trouble(), kDiskTextBytes));
     for (const v1::AttemptReading& reading : from.pulse.readings()) fold_reading(from.node, reading);
     if (!from.pulse.devices().empty()) fold_devices(from.node, *seen, from.pulse);
     prune();
@@ -182,9 +190,14 @@ class Observer {
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, now_);
     if (reading.setting_up()) {
-      seen.setting_up[node] = without_controls(shortened(reading.setup_text()));
+      seen.setting_up[node] = without_controls(shortened(reading.setup_text(), kSetupTextBytes));
     } else {
       seen.setting_up.erase(node);
+    }
+    if (reading.has_lease_left()) {
+      seen.leases_end[node] = now_.boot + lease_left(reading);
+    } else {
+      seen.leases_end.erase(node);
     }
     for (const v1::ShardReading& shard : reading.shards()) {
       CheckpointSeen& checkpoint = seen.checkpoints[shard.step()];

@@ -42,6 +42,7 @@ struct AttemptSeen {
   std::map<RankNo, RankSeen> ranks;
   std::map<std::int64_t, CheckpointSeen> checkpoints;  // newest few steps
   std::map<NodeName, std::string> setting_up;          // runtime.image is being brought, or runtime.setup is under way there: how far, if that can be told
+  std::map<NodeName, BootTime> leases_end;             // there they cannot be renewed: its ranks are stopped then
   std::int64_t best_step = -1;
   double step_seconds = 0;  // mean of the recent ones
   WallTime last_sample_at{};
@@ -65,6 +66,7 @@ struct NodeSeen {
   // Not held, though it told that it had started them, not swept, and no such loss explains it: its state directory is another's copy, or was put back from an
   // older one. What it had started may run, and only its sweep can say otherwise: no order to run is given again (links).
   std::set<std::pair<JobId, AttemptNo>> missing;
+  std::string disk_trouble;                            // why its state directory's disk takes no writes; empty: it does
   std::map<std::uint32_t, v1::DeviceReading> devices;  // by id: the latest look, of this connection; none: the agent has not said
 };
 

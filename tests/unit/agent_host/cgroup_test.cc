@@ -28,6 +28,16 @@ std::optional<fs::path> writable_parent() {
   const auto parent = writable_parent(); \
   if (!parent) GTEST_SKIP() << "no cgroup v2 directory that this user may write to"
 
+// For what tells nobody that it has happened.
+bool eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 class CgroupTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_TRUE(process::sweep_cookie(rundir::kCookieVariable, run_cookie(), 5'000)); }
@@ -185,6 +195,93 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
   EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
+}
+
+// The state directory was removed under a run, and what that had started had thrown its environment away: the next instance looked in groups of its own alone,
+// said that nothing was left, and the devices were given out.
+TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
+  NEEDS_CGROUPS(parent);
+  const fs::path state = dir_.path() / "state";
+  const auto base_of = [&] { return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance); };
+  const auto before = base_of();
+  ASSERT_TRUE(before && before->base);
+  pid_t worker = 0;
+  {
+    HostLife life(state, with(*before->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "setsid env -i sleep 1000 & echo $! > left; exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker = static_cast<pid_t>(life.seen().worker_pid);
+    ASSERT_TRUE(
+        eventually([&] { return process::Cgroup::make(*before->base / (kRun.first.str() + ".1"))->count() == 2 && !read_text(dir_.path() / "left").empty(); }));
+  }
+  const auto left = process::Pidfd::open(*process::identify(std::stoi(read_text(dir_.path() / "left"))));
+  ASSERT_TRUE(left);
+  ::kill(worker, SIGKILL);
+  ASSERT_EQ(::waitpid(worker, nullptr, 0), worker);
+  ASSERT_FALSE(left->exited());
+  fs::remove_all(state);
+  const auto after = base_of();
+  ASSERT_TRUE(after && after->base);
+  ASSERT_NE(*after->base, *before->base);
+  {
+    HostLife life(state, with(*after->base));
+    // As the controller asks for it.
+    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    EXPECT_TRUE(left->exited()) << "swept, and it lived";
+  }
+  EXPECT_FALSE(fs::exists(*before->base));
+  EXPECT_FALSE(fs::exists(*after->base));
+}
+
+// Nobody asks for what the controller does not know any more.
+TEST_F(CgroupTest, ANewInstanceEndsWhatNobodyAsksFor) {
+  NEEDS_CGROUPS(parent);
+  const fs::path state = dir_.path() / "state";
+  const auto base_of = [&] { return choose_cgroup_base("auto", kNode, StateDir::open(state)->identity().instance); };
+  const auto before = base_of();
+  ASSERT_TRUE(before && before->base);
+  pid_t worker = 0;
+  {
+    HostLife life(state, with(*before->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker = static_cast<pid_t>(life.seen().worker_pid);
+  }
+  fs::create_directories(*before->base / "0000000000abc.7");  // empty, of a worker that was killed at its last step
+  fs::remove_all(state);
+  const auto after = base_of();
+  ASSERT_TRUE(after && after->base);
+  {
+    const HostLife life(state, with(*after->base));
+    ASSERT_EQ(::waitpid(worker, nullptr, 0), worker) << "its rank was ended, and so it ended";
+  }
+  EXPECT_FALSE(fs::exists(*before->base));
+}
+
+// Many agents on one machine (`muster local up`), one of them away for a moment: its runs are nobody else's to end.
+TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
+  NEEDS_CGROUPS(parent);
+  const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "one")->identity().instance);
+  const auto other = choose_cgroup_base("auto", kNode, StateDir::open(dir_.path() / "two")->identity().instance);
+  ASSERT_TRUE(choice && choice->base && other && other->base);
+  {
+    HostLife life(dir_.path() / "one", with(*choice->base));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+  }
+  {
+    HostLife life(dir_.path() / "two", with(*other->base, ClusterId("c-other")));
+    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  }
+  HostLife life(dir_.path() / "one", with(*choice->base));
+  EXPECT_EQ(life.seen().worker, WorkerState::Alive);
+  EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
+  life.perform(SignalStop{.run = kRun});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
 }
 
 // What a client does that takes a whole private cluster down after its daemons were killed.

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <optional>
+
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -55,6 +58,25 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   EXPECT_EQ(world.seen().ranks.at(RankNo(0)).loss, 2.5);
   EXPECT_EQ(world.seen().step_seconds, 0.5);
   EXPECT_EQ(world.seen().last_sample_at, world.now.wall);
+}
+
+// A node's state disk had turned read-only: `why` said "running on every node", and the silent ranks died when their lease ended, which nothing had shown.
+TEST(Observe, ADiskThatTakesNoWritesIsToldWithTheEndOfTheLease) {
+  Observed world;
+  const auto pulse = [&](const std::string& trouble, std::optional<int> lease_left) {
+    PulseHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
+    heard.pulse.set_disk_trouble(trouble);
+    v1::AttemptReading& reading = Observed::reading(heard);
+    if (lease_left) reading.mutable_lease_left()->set_seconds(*lease_left);
+    world.see(heard);
+    return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
+  };
+  const std::string no_writes = "node 'n1' cannot write to its state directory ('/state': Read-only file system): ends of ranks are not seen before it can";
+  EXPECT_EQ(pulse("'/state': Read-only file system", 90), std::vector{no_writes + "; its ranks go on until their lease ends in 1m30s"});
+  EXPECT_EQ(pulse("'/state': Read-only file system", std::nullopt), std::vector{no_writes + "; its ranks go on"}) << "full: leases are renewed";
+  EXPECT_EQ(pulse("", std::nullopt), std::vector<std::string>{"attempt 1 is running on every node"});
+  EXPECT_TRUE(pulse("\x1b[31m" + std::string(5000, 'x'), std::numeric_limits<int>::max()).front().size() < 1000) << "whatever an agent says";
+  EXPECT_LT(world.seen().leases_end.at(NodeName("n1")), world.now.boot + std::chrono::hours(24 * 366));
 }
 
 TEST(Observe, HowFarASetUpHasComeIsTold) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "common/process/cgroup.h"
 #include "common/process/cookie.h"
@@ -76,6 +77,31 @@ TEST(Stop, WhoIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_EQ(exit_of(events, 1)->signal(), SIGKILL);
   EXPECT_TRUE(exit_of(events, 1)->stop_requested());
   EXPECT_GE(between(*first(events, Event::kStopRequested), events.back()), milliseconds(300));
+}
+
+// Rank 0 was killed from outside, and a peer that fell over it was seen first: the stop that followed was taken for the reason of rank 0's end, 360 ms into a
+// grace of 10 s.
+TEST(Stop, AKillThatIsNotMustersIsToldApart) {
+  RunUnderTest test;
+  test.launch.set_stop_grace_ms(3000);
+  for (const char* ready : {"ready0", "ready1", "ready2"}) test.shell(std::string("trap '' TERM; : > ") + ready + "; exec " + stub_path() + " --block");
+  test.start();
+  for (const char* ready : {"ready0", "ready1", "ready2"}) ASSERT_TRUE(test.wait_for_file(test.dir / ready));
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  ASSERT_EQ(::kill(pid_of(test.events(), 2), SIGKILL), 0);
+  ASSERT_TRUE(test.wait_for(Event::kExited));
+  test.signal(SIGTERM);
+  ASSERT_TRUE(test.wait_for(Event::kStopRequested));
+  ASSERT_EQ(::kill(pid_of(test.events(), 0), SIGKILL), 0);
+  EXPECT_EQ(test.wait_worker(), 0);
+  const auto events = test.events();
+  EXPECT_TRUE(exit_of(events, 0)->stop_requested());
+  EXPECT_TRUE(exit_of(events, 0)->killed_unasked());
+  EXPECT_TRUE(exit_of(events, 1)->stop_requested());
+  EXPECT_EQ(exit_of(events, 1)->signal(), SIGKILL);
+  EXPECT_FALSE(exit_of(events, 1)->killed_unasked()) << "that was muster, after the grace";
+  EXPECT_FALSE(exit_of(events, 2)->stop_requested());
+  EXPECT_FALSE(exit_of(events, 2)->killed_unasked()) << "before the stop it needs no telling";
 }
 
 TEST(Stop, AStoppedRankEndsToo) {
@@ -394,6 +420,40 @@ TEST(WorkerKilled, AtAnyMomentOfTheStartNoRankIsLeft) {
     }
     EXPECT_EQ(test.carriers(), 0U);
   }
+}
+
+// Utime and stime, in clock ticks of 10 ms.
+std::uint64_t processor_ticks(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  std::uint64_t user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
+
+// A worker that had swept and could not say so turned at 97 % of a processor: what the sweep had waited for was ready in its epoll for ever.
+TEST(DiskFull, AWorkerThatWaitsForRoomDoesNotSpin) {
+  RunUnderTest test;
+  for (int i = 0; i < 2; ++i) test.shell("setsid env -i sleep 1000 & exec " + stub_path() + " --block");
+  test.start();
+  ASSERT_TRUE(test.wait_for(Event::kStarted));
+  const auto rank = process::Pidfd::open(*process::identify(pid_of(test.events(), 0)));
+  ASSERT_TRUE(rank);
+  const pid_t worker = test.workers().back();
+  rlimit old{};
+  const rlimit full{.rlim_cur = fs::file_size(test.run.events()), .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(worker, RLIMIT_FSIZE, &full, &old), 0);
+  test.signal(SIGTERM);
+  EXPECT_TRUE(wait_end(*rank));
+  const auto before = processor_ticks(worker);
+  wait_until(system_clock().now().boot + milliseconds(1500));
+  EXPECT_LT(processor_ticks(worker) - before, 50U) << "of 150";
+  ASSERT_EQ(::prlimit(worker, RLIMIT_FSIZE, &old, nullptr), 0);
+  EXPECT_EQ(test.wait_worker(), 0);
+  EXPECT_EQ(kinds(test.events()).back(), 'W');
 }
 
 TEST(DiskFull, NoExitIsLost) {

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""A node's state directory on a disk of its own that turns read-only under it (ext4, errors=remount-ro), or fills up.
+
+What was seen: a rank of a job ended on a node whose state disk had turned read-only. Its worker could not record that, tried for ever and turned at 97 % of a
+processor; the job stood still, `why` said "running on every node", and healthy silent ranks died when their lease ended, on a full disk as well.
+
+Everything runs in namespaces of its own (namespaces.py). Needs root, loop devices and mkfs.ext4.
+
+Run:  /usr/bin/python3 tests/integration/disk_test.py [-v] [CASE]
+"""
+
+import errno
+import glob
+import json
+import os
+import unittest
+
+import namespaces
+from disks import Disk
+from namespaces import ip
+from private import Private, processes_of, wait_gone, wait_until
+
+SPEC = """
+name: {name}
+engine: command
+launch:
+  run: [{words}]
+resources: {{devices: {ranks}, type: cpu}}
+checkpoint: {{layout: none}}
+recovery: {{max_restarts: 0, stop_grace: 2s, orphan_grace: {grace}}}
+"""
+# Rank 0 waits at the gate, the others for ever; none of them prints a word: on such a disk that alone would be their end.
+WAITS = ("sh", "-c", 'if [ "$MUSTER_RANK" = 0 ]; then read line < {gate}; exit 0; fi; exec sleep 1000')
+
+
+def setUpModule():
+    ip("link", "set", "lo", "up")
+
+
+class OwnDisk(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Private()
+        self.disk = Disk(self.cluster.path("disk"))
+        self.addCleanup(self.disk.close)
+        self.addCleanup(self.cluster.close)  # first
+        self.cluster.controller()
+        self.agent = self.cluster.agent("n0", state=self.disk.path, args=("--cgroup", "none", "--min-free", "1"))
+        self.gate = self.cluster.gate()
+        self.addCleanup(self.gate.close)
+
+    def start(self, name, ranks, grace="30m"):
+        words = ", ".join(json.dumps(word.format(gate=self.gate.path)) for word in WAITS)
+        job = self.cluster.submit(SPEC.format(name=name, ranks=ranks, grace=grace, words=words))
+        self.cluster.wait_event(lambda event: event["type"] == "node-started", job)
+        return job
+
+    def node(self):
+        return json.loads(self.cluster.muster("node", "show", "n0", "-o", "json", code=0).out)
+
+    def why(self, job):
+        return self.cluster.muster("why", job, code=0).out
+
+    def worker(self):
+        """A pidfd of it, and those of its ranks."""
+        pid = next(pid for pid, command in processes_of(self.disk.path) if command.split()[0].endswith("muster-worker"))
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            opened = [os.pidfd_open(int(one)) for one in (pid, *file.read().split())]
+        for one in opened:
+            self.addCleanup(os.close, one)
+        return opened[0], opened[1:]
+
+
+class ReadOnly(OwnDisk):
+    def test_a_rank_that_ends_is_known_and_not_waited_for(self):
+        job = self.start("stuck", 2)
+        worker, ranks = self.worker()
+        self.assertEqual(len(ranks), 2)
+        self.disk.fail()
+        wait_until(lambda: "diskTrouble" in self.node(), worker, what="the node to say so")
+        self.assertIn(os.strerror(errno.EROFS), self.node()["diskTrouble"])
+        wait_until(lambda: "lease ends in" in self.why(job), worker, what=f"the end of the lease\n{self.why(job)}")
+        self.assertRegex(self.why(job), r"node 'n0' cannot write to its state directory \(.*Read-only file system\): .*; its ranks go on until their lease ends in ")
+        listed = self.cluster.muster("node", "ls", code=0).out
+        self.assertRegex(listed, r"n0 +disk ")
+        self.assertRegex(listed, r"n0: no writes to its state directory .*; ranks are stopped in \d+m")
+        self.assertFalse(wait_gone(worker, 0), "nobody has ended: nothing is to be recorded, and nothing is killed")
+        for one in ranks:
+            self.assertFalse(wait_gone(one, 0))
+        self.gate.open()  # rank 0 ends
+        done = self.cluster.muster("wait", job, "--timeout", "60s")
+        self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
+        self.assertTrue(wait_gone(worker))
+        for one in ranks:
+            self.assertTrue(wait_gone(one, 0), "swept, before it was said")
+        self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
+
+    def test_a_stop_is_obeyed(self):
+        job = self.start("stopped", 2)
+        worker, ranks = self.worker()
+        self.disk.fail()
+        self.cluster.muster("cancel", job, code=0)
+        done = self.cluster.muster("wait", job, "--timeout", "60s")
+        self.assertNotEqual(done.code, 4, f"{done}\n{self.why(job)}")
+        self.assertTrue(wait_gone(worker))
+        for one in ranks:
+            self.assertTrue(wait_gone(one, 0))
+        self.assertIn("cancelled", self.why(job))
+
+
+class Full(OwnDisk):
+    def test_nothing_healthy_is_killed(self):
+        job = self.start("healthy", 1, grace="6s")
+        worker, ranks = self.worker()
+        lease = glob.glob(self.disk.path + "/runs/*/lease")[0]
+        with self.disk.filled():
+            began = self.lease_end(lease)
+            wait_until(lambda: "diskTrouble" in self.node(), worker, what="the node to say so")
+            self.assertIn(os.strerror(errno.ENOSPC), self.node()["diskTrouble"])
+            self.assertRegex(self.why(job), r"cannot write to its state directory \(.*No space left on device\): .*; its ranks go on\n")
+            # Twice the grace later than it was: it is renewed, and its old end has passed.
+            wait_until(lambda: self.lease_end(lease) - began > 12, worker, what="the lease to be renewed")
+            self.assertFalse(wait_gone(ranks[0], 0))
+            self.assertNotIn("leaseEnds", self.node())
+        self.gate.open()
+        self.cluster.muster("wait", job, "--timeout", "60s", code=0)
+        wait_until(lambda: "diskTrouble" not in self.node(), self.agent.pid_fd, what="the disk to be well again")
+
+    @staticmethod
+    def lease_end(path):
+        """Seconds of CLOCK_BOOTTIME: a frame of eight bytes, then field 1 as a varint (docs/run-directory.md)."""
+        with open(path, "rb") as file:
+            record = file.read()[8:]
+        assert record[0] == 8, record
+        value = 0
+        for at, byte in enumerate(record[1:]):
+            value |= (byte & 0x7F) << (7 * at)
+            if byte < 0x80:
+                return value / 1e9
+        raise AssertionError(record)
+
+
+if __name__ == "__main__":
+    namespaces.main(("mkfs.ext4",), "mkdir /run/d && truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mount -o loop /run/i /run/d")
