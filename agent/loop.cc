@@ -256,7 +256,9 @@ void Agent::flush() {
   gather_timer_.cancel();
   gathering_ = false;
   if (outbox_.empty() || !link_ || !link_->up()) return;
-  link_->send_facts(outbox_.take());
+  v1::Facts facts = outbox_.take();
+  set_ages(facts, options_.host.self, host_->seen(), options_.clock->now());
+  link_->send_facts(std::move(facts));
 }
 
 void Agent::arm_evidence_timer() {

@@ -46,6 +46,7 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   exited->set_signal(exit.signal);
   exited->set_stop_requested(exit.stop_requested);
   exited->set_oom(exit.oom);
+  exited->set_killed_unasked(exit.killed_unasked);
   exited->set_evidence(exit.evidence);
   exited->set_evidence_kind(exit.evidence_kind);
   exited->set_success_seen(exit.success_seen);
@@ -92,7 +93,32 @@ v1::Fact lost_fact(const RunKey& run, const RunSeen& seen, std::uint32_t rank) {
   return fact;
 }
 
+// Nothing: not by that clock.
+std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
+  if (fact.has_exited()) {
+    const auto exit = seen.exits.find(fact.exited().rank());
+    return exit == seen.exits.end() ? std::nullopt : std::optional(exit->second.boot);
+  }
+  if (!fact.has_companion_exited()) return std::nullopt;
+  const auto exit = std::ranges::find(seen.companion_exits, fact.companion_exited().name(), &CompanionExitSeen::name);
+  return exit == seen.companion_exits.end() ? std::nullopt : std::optional(exit->boot);
+}
+
 }  // namespace
+
+void set_ages(v1::Facts& facts, const Self& self, const std::map<RunKey, RunSeen>& seen, Now now) {
+  for (v1::Fact& fact : *facts.mutable_facts()) {
+    const auto run = seen.find({JobId(fact.job_id()), AttemptNo(fact.attempt())});
+    const WallTime at(std::chrono::seconds(fact.at().seconds()) + std::chrono::nanoseconds(fact.at().nanos()));
+    Duration age = now.wall - at;
+    if (run != seen.end() && run->second.boot_id == self.boot_id) {
+      if (const std::optional<BootTime> ended = ended_at(fact, run->second)) age = now.boot - *ended;
+    }
+    const auto ns = std::max(age, Duration::zero()).count();
+    fact.mutable_age()->set_seconds(ns / 1'000'000'000);
+    fact.mutable_age()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+  }
+}
 
 std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   std::vector<v1::Fact> facts;

@@ -33,7 +33,7 @@ void add_exit(v1::Attempt& shown, const core::RankExited& exit) {
   one.set_code(exit.code);
   one.set_signal(exit.signal);
   one.set_stop_requested(exit.stop_requested);
-  *one.mutable_at() = to_v1(exit.node_time);
+  *one.mutable_at() = to_v1(exit.ended());
   one.set_evidence(bounded(exit.evidence));
 }
 
@@ -56,7 +56,7 @@ std::vector<const core::RankExited*> telling(const core::AttemptRecord& attempt)
   }
   const auto order = [&](const core::RankExited* exit) {
     const bool named = attempt.verdict && attempt.verdict->rank == exit->rank;
-    return std::tuple(!named, exit->stop_requested, exit->node_time, exit->rank);
+    return std::tuple(!named, exit->stop_requested && !exit->killed_unasked, exit->ended(), exit->rank);
   };
   const std::size_t most = std::min(bad.size(), kBriefExits);
   std::ranges::partial_sort(bad, bad.begin() + static_cast<std::ptrdiff_t>(most), {}, order);

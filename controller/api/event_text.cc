@@ -61,7 +61,7 @@ struct Sayer {
   }
   Said operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);
-    if (e.stop_requested) text += ", after a stop was asked for";
+    if (e.stop_requested && !e.killed_unasked) text += ", after a stop was asked for";
     return {"rank-exited", with_reason(std::move(text), e.evidence), static_cast<std::int32_t>(e.rank.value)};
   }
   Said operator()(const core::CompanionExited& e) const { return {"companion-exited", with_reason(core::exit_text(e), e.evidence)}; }

@@ -12,6 +12,16 @@ namespace {
 
 WallTime to_wall(const google::protobuf::Timestamp& from) { return WallTime(std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos())); }
 
+// Beyond it an age is nobody's.
+constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
+
+// When what it tells happened, by our own clock: nodes' clocks differ by seconds, and whoever is behind would always have failed first.
+std::optional<WallTime> by_our_clock(const v1::Fact& fact, WallTime arrived) {
+  if (!fact.has_age()) return std::nullopt;
+  const Duration age = std::chrono::seconds(std::clamp<std::int64_t>(fact.age().seconds(), 0, kAgeMaxSeconds)) + std::chrono::nanoseconds(fact.age().nanos());
+  return arrived - std::max(age, Duration::zero());
+}
+
 StartFailure to_failure(v1::StartFailure from) {
   switch (from) {
     case v1::START_FAILURE_GONE: return StartFailure::Gone;
@@ -43,7 +53,7 @@ EvidenceKind to_kind(v1::EvidenceKind from) {
 class FactDecider {
  public:
   FactDecider(const Deciding& in, const ReportFact& input, const JobRecord& job, const AttemptRecord& attempt, const NodePart& part)
-      : in_(in), input_(input), job_(job), attempt_(attempt), part_(part), at_(to_wall(input.fact.at())) {}
+      : in_(in), input_(input), job_(job), attempt_(attempt), part_(part), at_(to_wall(input.fact.at())), ended_(by_our_clock(input.fact, in.now.wall)) {}
 
   Decision run() {
     // Another state directory than the one the placement pinned cannot have run it. On the same boot it can say that nothing is left, for it has looked
@@ -72,10 +82,10 @@ class FactDecider {
   [[nodiscard]] bool all_well() const {
     return std::ranges::count_if(part_.exits, [](const auto& exit) { return ended_well(exit.second); }) == part_.placed.rank_count;
   }
-  void breaks(Decision& decision, std::string cause, WallTime fault_time) const {
+  void breaks(Decision& decision, std::string cause) const {
     if (!live()) return;
     decision.events.emplace_back(
-        AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = fault_time, .detected_at = in_.now.wall});
+        AttemptBroke{.job = job_.id, .attempt = attempt_.number, .cause = std::move(cause), .fault_time = ended_.value_or(at_), .detected_at = in_.now.wall});
   }
 
   Decision started() const {
@@ -92,7 +102,7 @@ class FactDecider {
     Decision decision = accept(
         NodeStartFailed{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = from.text(), .node_time = at_});
     // An agent that lost its state directory after the ranks had ended well says `gone` as well.
-    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), from.text()), at_);
+    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), from.text()));
     return decision;
   }
 
@@ -113,11 +123,13 @@ class FactDecider {
                      .success_seen = from.success_seen(),
                      .evidence = from.evidence(),
                      .node_time = at_,
-                     .evidence_kind = to_kind(from.evidence_kind())};
+                     .evidence_kind = to_kind(from.evidence_kind()),
+                     .killed_unasked = from.stop_requested() && from.killed_unasked(),
+                     .controller_time = ended_};
     if (from.has_step() && from.step() >= 0) event.step = from.step();
     if (from.has_total() && from.total() > 0) event.total = from.total();
     Decision decision = accept(event);
-    if (!ended_well(event)) breaks(decision, exit_text(event), at_);
+    if (!ended_well(event)) breaks(decision, exit_text(event));
     return decision;
   }
 
@@ -134,9 +146,10 @@ class FactDecider {
                           .code = from.code(),
                           .signal = from.signal(),
                           .evidence = from.evidence(),
-                          .node_time = at_};
+                          .node_time = at_,
+                          .controller_time = ended_};
     Decision decision = accept(event);
-    if (job_.phase != JobPhase::Completing) breaks(decision, exit_text(event), at_);
+    if (job_.phase != JobPhase::Completing) breaks(decision, exit_text(event));
     return decision;
   }
 
@@ -144,7 +157,7 @@ class FactDecider {
     if (part_.swept) return nothing();
     const std::string& reason = input_.fact.swept().reason();
     Decision decision = accept(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
-    if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason), at_);
+    if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason));
     return decision;
   }
 
@@ -158,7 +171,8 @@ class FactDecider {
   const JobRecord& job_;
   const AttemptRecord& attempt_;
   const NodePart& part_;
-  WallTime at_;
+  WallTime at_;                    // by the node's clock
+  std::optional<WallTime> ended_;  // by ours
 };
 
 // A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became

@@ -156,6 +156,10 @@ struct RankExited {
   EvidenceKind evidence_kind{};
   // The last step that its log told, and of how many; nothing: none, nobody asked, or an older agent or record.
   std::optional<std::int64_t> step, total;
+  bool killed_unasked = false;  // SIGKILL after a stop was asked for, and before muster's own
+  // By the controller's clock: arrival less the fact's age. Nothing: the agent told no age. What ended on one node is ordered by node_time, which is exact.
+  std::optional<WallTime> controller_time;
+  [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked for it.
 struct CompanionExited {
@@ -167,6 +171,8 @@ struct CompanionExited {
   std::int32_t signal = 0;
   std::string evidence;
   WallTime node_time;
+  std::optional<WallTime> controller_time;  // as in RankExited
+  [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
 };
 struct NodeSwept {
   JobId job;
@@ -203,7 +209,7 @@ struct AttemptBroke {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-  WallTime fault_time;   // by the node's clock
+  WallTime fault_time;   // by the controller's clock; by the node's where its agent tells no ages
   WallTime detected_at;  // arrival of the first word of it, by the controller's clock; zero in older records: not known
 };
 // No rank of it can advance any more: every node swept, or the fence's other rules. Verdict and charge are final here.

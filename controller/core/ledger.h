@@ -66,7 +66,7 @@ struct AttemptRecord {
   std::string table_sha256;  // of the rank table; empty: none
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
-  std::optional<WallTime> fault_time;      // by the node's clock
+  std::optional<WallTime> fault_time;      // as in AttemptBroke
   std::optional<WallTime> detected_at;     // when the first word of the fault arrived
   std::optional<WallTime> exits_known_at;  // when the last rank's exit was: from then on the evidence for the verdict is whole
   std::string broke_cause;

@@ -38,9 +38,10 @@ std::string age_text(Duration age) {
 std::string exit_text(const RankExited& exit) {
   const std::string who = fmt::format("rank {} on node '{}'", exit.rank.value, exit.node.str());
   if (exit.lost) return who + " was lost: nobody saw how it ended";
-  if (exit.stop_requested)
+  if (exit.stop_requested && !exit.killed_unasked)
     return exit.signal != 0 ? fmt::format("{} was stopped by {}", who, signal_text(exit.signal)) : fmt::format("{} was stopped, status {}", who, exit.code);
   if (exit.oom) return fmt::format("{} ran out of memory{}", who, exit.signal != 0 ? " and was killed" : "");
+  if (exit.killed_unasked) return fmt::format("{} was killed by {} while it was being stopped, and not by muster", who, signal_text(exit.signal));
   if (exit.signal != 0) return fmt::format("{} was killed by {}", who, signal_text(exit.signal));
   return fmt::format("{} ended with status {}", who, exit.code);
 }

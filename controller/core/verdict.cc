@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
@@ -15,6 +19,8 @@ namespace {
 
 // An earlier status on the same node's clock by more than this is no echo of a signal death.
 constexpr Duration kEcho = std::chrono::seconds(1);
+// So far apart messages of two nodes may arrive that were sent together: which end was first within it cannot be told.
+constexpr Duration kDelayBar = std::chrono::milliseconds(250);
 
 // The end of a process that somebody saw, and that muster had not asked for: a rank's, or a companion's.
 struct End {
@@ -26,6 +32,9 @@ struct End {
 
   [[nodiscard]] const NodeName& node() const { return rank != nullptr ? rank->node : companion->node; }
   [[nodiscard]] WallTime at() const { return rank != nullptr ? rank->node_time : companion->node_time; }
+  [[nodiscard]] WallTime ended() const { return rank != nullptr ? rank->ended() : companion->ended(); }
+  [[nodiscard]] bool timed() const { return rank != nullptr ? rank->controller_time.has_value() : companion->controller_time.has_value(); }
+  [[nodiscard]] std::string text() const { return rank != nullptr ? exit_text(*rank) : exit_text(*companion); }
   [[nodiscard]] std::int32_t code() const { return rank != nullptr ? rank->code : companion->code; }
   [[nodiscard]] std::int32_t signal() const { return rank != nullptr ? rank->signal : companion->signal; }
   [[nodiscard]] const std::string& evidence() const { return rank != nullptr ? rank->evidence : companion->evidence; }
@@ -33,31 +42,59 @@ struct End {
   [[nodiscard]] bool consequence() const { return rank != nullptr && rank->evidence_kind == EvidenceKind::Consequence; }
 };
 
+bool asked_for(const RankExited& exit) { return exit.stop_requested; }
+bool killed_by_others(const RankExited& exit) { return !exit.killed_unasked; }
+
+// Of one node: by its own clock, which orders them exactly.
 template <class Match>
-std::optional<End> first_end(const AttemptRecord& attempt, Match match) {
+std::optional<End> first_of_part(const NodePart& part, Match match, bool (*left_out)(const RankExited&)) {
   std::optional<End> first;
   const auto look = [&](const End& end) {
     if (match(end) && (!first || end.at() < first->at())) first = end;
   };
-  for (const NodePart& part : attempt.parts) {
-    for (const auto& [rank, exit] : part.exits) {
-      if (!exit.stop_requested && !exit.lost) look(End(exit));
-    }
-    for (const auto& [name, exit] : part.companions) look(End(exit));
+  for (const auto& [rank, exit] : part.exits) {
+    if (!left_out(exit) && !exit.lost) look(End(exit));
   }
+  for (const auto& [name, exit] : part.companions) look(End(exit));
   return first;
 }
 
+// The first, and those of other nodes that may have been it.
+struct FirstEnds {
+  End first;
+  std::vector<End> beside;
+};
+
+// Of several nodes: by our own clock. Of those that it cannot tell apart one that tells a cause goes before those that tell a consequence.
+template <class Match>
+std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match, bool (*left_out)(const RankExited&) = asked_for) {
+  std::vector<End> ends;
+  for (const NodePart& part : attempt.parts) {
+    if (const std::optional<End> first = first_of_part(part, match, left_out)) ends.push_back(*first);
+  }
+  if (ends.empty()) return std::nullopt;
+  std::ranges::stable_sort(ends, {}, &End::ended);
+  const End first = ends.front();
+  const auto later = [&](const End& end) { return !first.timed() || !end.timed() || end.ended() - first.ended() > kDelayBar; };
+  ends.erase(std::find_if(ends.begin() + 1, ends.end(), later), ends.end());
+  if (!std::ranges::all_of(ends, &End::consequence)) std::erase_if(ends, [](const End& end) { return end.consequence(); });
+  return FirstEnds{.first = ends.front(), .beside = {ends.begin() + 1, ends.end()}};
+}
+
 bool by_itself(const End& end) { return !end.oom() && ((end.signal() == 0 && end.code() != 0) || end.signal() == SIGABRT); }
+bool is_sigkill(const End& end) { return end.signal() == SIGKILL; }
 bool killed(const End& end) { return end.oom() || (end.signal() != 0 && end.signal() != SIGABRT); }
 
-// Not the node's restart, nor a lost journal's end: these are stories of their own.
+// Its worker ended, or was killed, because nothing could be recorded any more.
+constexpr std::string_view kDiskRefused = "disk refused writes";
+
+// Not the node's restart, nor its disk, nor a lost journal's end: these are stories of their own.
 const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
   const RankExited* first = nullptr;
   for (const NodePart& part : attempt.parts) {
-    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten") continue;
+    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten" || part.swept_reason == kDiskRefused) continue;
     for (const auto& [rank, exit] : part.exits) {
-      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.node_time < first->node_time)) first = &exit;
+      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.ended() < first->ended())) first = &exit;
     }
   }
   return first;
@@ -68,11 +105,10 @@ Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
   Verdict verdict{.cls = cls, .node = end.node(), .evidence = end.evidence(), .signature = how + "|" + squash_digits(end.evidence())};
   if (end.rank != nullptr) {
     verdict.rank = end.rank->rank;
-    verdict.reason = exit_text(*end.rank);
   } else {
-    verdict.reason = exit_text(*end.companion);
     verdict.signature = end.companion->name + ":" + verdict.signature;
   }
+  verdict.reason = end.text();
   return verdict;
 }
 
@@ -82,11 +118,22 @@ Verdict of_end(const End& end) {
   return of_end(end, FailureClass::UserError, fmt::format("status:{}", end.code()));
 }
 
-// Nobody says more than that a peer or a collective failed: a network between sound programs looks so, and a second time as well. No error of the program.
-Verdict of_consequence(const End& end) {
-  Verdict verdict = of_end(end, FailureClass::Node, "consequence");
-  verdict.reason += ", as after another's fault, which no process tells";
+// Where the clocks leave more than one, no one is accused alone.
+Verdict naming_all(Verdict verdict, const FirstEnds& ends) {
+  if (ends.beside.empty()) return verdict;
+  verdict.reason += "; " + ends.beside.front().text();
+  if (const std::size_t more = ends.beside.size() - 1; more > 0) verdict.reason += fmt::format(", and {} other node{} lost ranks", more, more == 1 ? "" : "s");
+  verdict.reason += fmt::format(" within {}: which was first cannot be told", age_text(kDelayBar));
   return verdict;
+}
+
+Verdict of_ends(const FirstEnds& ends) { return naming_all(of_end(ends.first), ends); }
+
+// Nobody says more than that a peer or a collective failed: a network between sound programs looks so, and a second time as well. No error of the program.
+Verdict of_consequence(const FirstEnds& ends) {
+  Verdict verdict = of_end(ends.first, FailureClass::Node, "consequence");
+  verdict.reason += ", as after another's fault, which no process tells";
+  return naming_all(std::move(verdict), ends);
 }
 
 Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure, const Limits& limits) {
@@ -119,6 +166,8 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
     const NodeName& node = part.placed.node;
     if (part.swept) {
       const bool unfinished = std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) || part.exits.size() < part.placed.rank_count;
+      if (part.swept_reason == kDiskRefused && unfinished)
+        return verdict(node, "could not record how its ranks ended: the disk of its state directory takes no writes", "disk");
       if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
       if (part.swept_reason == "forgotten" && unfinished)
         return verdict(node, "has forgotten the run, which had ended when the journal's end was lost", "forgotten");
@@ -162,10 +211,10 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
   }
   if (const NodeStartFailed* failure = first_start_failure(attempt)) return of_start_failure(job, attempt, *failure, limits);
-  const std::optional<End> own = first_end(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
-  if (const std::optional<End> end = first_end(attempt, killed)) {
-    const bool echo = !own || own->node() != end->node() || end->at() - own->at() <= kEcho;
-    if (echo) return of_end(*end);
+  const std::optional<FirstEnds> own = first_ends(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
+  if (const std::optional<FirstEnds> ends = first_ends(attempt, killed)) {
+    const bool echo = !own || own->first.node() != ends->first.node() || ends->first.at() - own->first.at() <= kEcho;
+    if (echo) return of_ends(*ends);
   }
   if (const RankExited* exit = first_lost_with_worker(attempt)) {
     Verdict verdict = of_end(End(*exit), FailureClass::Worker, "worker");
@@ -173,9 +222,14 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     return verdict;
   }
   if (std::optional<Verdict> verdict = of_node(ledger, presence, job, attempt, now, limits)) return *std::move(verdict);
-  if (own) return of_end(*own);
-  // A rank without peers has nobody whose fault it could suffer from.
-  if (const std::optional<End> end = first_end(attempt, by_itself)) return attempt.world_size() > 1 ? of_consequence(*end) : of_end(*end);
+  if (own) return of_ends(*own);
+  if (const std::optional<FirstEnds> ends = first_ends(attempt, by_itself)) {
+    // A rank without peers has nobody whose fault it could suffer from.
+    if (attempt.world_size() <= 1) return of_ends(*ends);
+    // Of a killed rank the end is seen when its memory is gone. A peer may have fallen over it, and muster may have asked for a stop, before that.
+    if (const std::optional<FirstEnds> unasked = first_ends(attempt, is_sigkill, killed_by_others)) return of_ends(*unasked);
+    return of_consequence(*ends);
+  }
   if (attempt.ranks_well == attempt.world_size()) {
     return {.cls = FailureClass::UserError, .reason = attempt.broke_cause, .signature = "success|" + squash_digits(attempt.broke_cause)};
   }

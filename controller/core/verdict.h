@@ -2,13 +2,17 @@
 //
 // Peers of a killed rank die too, a moment later and with a status that looks like a fault of their own. So the causes are ranked:
 //   1  a node could not start its part
-//   2  a rank or companion killed by a signal that muster did not send, or out of memory; the first by its node's clock
+//   2  a rank or companion killed by a signal that muster did not send, or out of memory; the first
 //   3  ranks lost with their worker
 //   4  a node that rebooted, died, went silent or lost its state
 //   5  a rank's or companion's own non-zero status, or its own abort (SIGABRT is how uncaught errors about dead peers end, too); the first whose line of
 //      evidence is not known to speak of another's end
-//   6  the first of those whose line does. Not the program's error: two faults of a network look the same, so it never ends a job by coming twice
-// Exits that came after muster asked that node to stop are never causes.
+//   6  a rank that the worker itself had started, killed by SIGKILL after muster asked for a stop and before muster's own SIGKILL: the peers of 7 fell over it
+//   7  the first of those whose line does. Not the program's error: two faults of a network look the same, so it never ends a job by coming twice
+// Other exits that came after muster asked that node to stop are never causes.
+//
+// First: on one node by its clock; of several nodes by the controller's, arrival less the fact's age. Messages are under way for as long as a bar; within it
+// one that tells a cause goes before one that tells a consequence, else the verdict names both.
 #pragma once
 
 #include <optional>

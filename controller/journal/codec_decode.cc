@@ -123,6 +123,9 @@ To take_part(const From& from) {
   To to = take_attempt<To>(from);
   to.node = NodeName(from.node());
   if constexpr (requires { to.node_time; }) to.node_time = from_ns(from.node_time_ns());
+  if constexpr (requires { to.controller_time; }) {
+    if (from.controller_time_ns() != 0) to.controller_time = from_ns(from.controller_time_ns());
+  }
   return to;
 }
 
@@ -200,6 +203,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.evidence_kind = from_record(from.evidence_kind(), trouble);
       if (from.has_step()) to.step = from.step();
       if (from.has_total()) to.total = from.total();
+      to.killed_unasked = from.killed_unasked();
       return to;
     }
     case pb::Record::kCompanionExited: {

@@ -180,6 +180,8 @@ struct Writer {
     to.set_evidence_kind(to_record(from.evidence_kind));
     if (from.step) to.set_step(*from.step);
     if (from.total) to.set_total(*from.total);
+    to.set_killed_unasked(from.killed_unasked);
+    if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
   }
   void operator()(const core::CompanionExited& from) const {
     auto& to = *record.mutable_companion_exited();
@@ -189,6 +191,7 @@ struct Writer {
     to.set_signal(from.signal);
     to.set_evidence(from.evidence);
     to.set_node_time_ns(to_ns(from.node_time));
+    if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
   }
   void operator()(const core::NodeSwept& from) const {
     auto& to = *record.mutable_node_swept();

@@ -62,6 +62,28 @@ TEST(Facts, TheFirstToEndComesFirstWhateverTheWallClockSays) {
   EXPECT_EQ(facts[2].exited().rank(), 4U);
 }
 
+// Nodes' wall clocks differ by seconds, and are set while ranks run: how long ago something ended is told by the clock that nobody sets.
+TEST(Facts, AnAgeIsByTheBootClockWhereThatCanTell) {
+  const Self self{.instance = InstanceId("i"), .boot_id = BootId("b")};
+  RunSeen seen = started_run();
+  seen.boot_id = self.boot_id;
+  seen.exits[4] = {.rank = 4, .code = 1, .killed_unasked = true, .at = at(3'600'000), .boot = BootTime(milliseconds(5'000))};
+  seen.companion_exits = {{.name = "scheduler", .code = 2, .at = at(3'600'000), .boot = BootTime(milliseconds(5'500))}};
+  const Now now{.wall = at(9'000), .boot = BootTime(milliseconds(6'250))};
+  const auto ages = [&] {
+    v1::Facts facts;
+    for (v1::Fact& fact : facts_of(kRun, seen)) *facts.add_facts() = std::move(fact);
+    set_ages(facts, self, {{kRun, seen}}, now);
+    std::vector<std::int64_t> ms;
+    for (const v1::Fact& fact : facts.facts()) ms.push_back(fact.age().seconds() * 1000 + fact.age().nanos() / 1'000'000);
+    return ms;
+  };
+  EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 1'250, 750})) << "started, the exit, the companion's";
+  EXPECT_TRUE(facts_of(kRun, seen)[1].exited().killed_unasked());
+  seen.boot_id = BootId("before");  // that clock began anew: the wall clock has to do, and nothing lies ahead
+  EXPECT_EQ(ages(), (std::vector<std::int64_t>{8'999, 0, 0}));
+}
+
 TEST(Facts, AnExitCarriesWhatItsEvidenceSpeaksOf) {
   RunSeen seen = started_run();
   seen.exits[4] = {.rank = 4, .code = 1, .evidence = "Connection reset by peer", .evidence_kind = v1::EVIDENCE_KIND_CONSEQUENCE};

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -136,6 +138,114 @@ TEST(Verdict, AKindOfANewerAgentIsUnknown) {
   Running world;
   world.fact_of_rank(0, saying(with(1), "x", static_cast<v1::EvidenceKind>(99)));
   EXPECT_EQ(world.job("j1").current()->parts.front().exits.at(RankNo(0)).evidence_kind, EvidenceKind::Unknown);
+}
+
+v1::RankExited stopped(v1::RankExited exit) {
+  exit.set_stop_requested(true);
+  return exit;
+}
+
+// One of 23 kills of rank 0: rank 1 said "Connection reset by peer" and was seen to end first. The verdict named rank 1, and rank 0 was said to have been
+// stopped.
+TEST(Verdict, AKillBeforeMustersOwnIsTheCauseOfConsequences) {
+  const auto cause = v1::EVIDENCE_KIND_CAUSE, consequence = v1::EVIDENCE_KIND_CONSEQUENCE;
+  v1::RankExited killed = stopped(with(0, 9));
+  killed.set_killed_unasked(true);
+  {
+    Running world;
+    world.fact_of_rank(1, saying(with(1), "Connection reset by peer", consequence));
+    world.fact_of_rank(0, killed, milliseconds(360));
+    world.fact_of_rank(2, stopped(with(0, 15)), milliseconds(400));
+    const Verdict verdict = world.verdict();
+    EXPECT_EQ(verdict.cls, FailureClass::Signal);
+    EXPECT_EQ(verdict.rank, RankNo(0));
+    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' was killed by signal 9 (SIGKILL) while it was being stopped, and not by muster");
+  }
+  {
+    Running world;
+    world.fact_of_rank(1, saying(with(1), "ValueError: no such file", cause));
+    world.fact_of_rank(0, killed, milliseconds(360));
+    EXPECT_EQ(world.verdict().rank, RankNo(1)) << "who tells a cause needs no other";
+  }
+  {
+    Running world;
+    world.fact_of_rank(1, saying(with(1), "Connection reset by peer", consequence));
+    world.fact_of_rank(0, stopped(with(0, 9)), milliseconds(10'000));
+    EXPECT_EQ(world.verdict().rank, RankNo(1)) << "muster's own kill is no cause";
+  }
+}
+
+// n1's clock was 5 s behind: its rank, killed after n0's had died, was named, for by its own clock it had died long before.
+struct Skewed : Running {
+  void ended(std::uint32_t rank, v1::RankExited exit, milliseconds before_now) {
+    v1::Fact what = fact("j1", 1, -before_now - (rank < 2 ? milliseconds(0) : milliseconds(5'000)));
+    what.mutable_age()->set_seconds(before_now.count() / 1000);
+    what.mutable_age()->set_nanos(static_cast<std::int32_t>(before_now.count() % 1000 * 1'000'000));
+    exit.set_rank(rank);
+    *what.mutable_exited() = std::move(exit);
+    report(rank < 2 ? "n0" : "n1", std::move(what));
+  }
+};
+
+TEST(Verdict, NodesWhoseClocksDifferAreComparedByAges) {
+  Skewed world;
+  world.ended(3, with(0, 9), milliseconds(1'000));
+  world.ended(0, with(0, 9), milliseconds(2'000));  // first, and heard of last
+  EXPECT_EQ(world.job("j1").current()->fault_time, world.now.wall - milliseconds(1'000)) << "of the first word";
+  const Verdict verdict = world.verdict();
+  EXPECT_EQ(verdict.rank, RankNo(0));
+  EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' was killed by signal 9 (SIGKILL)");
+}
+
+TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
+  {
+    Skewed world;
+    world.ended(0, saying(with(0, 9), "Connection reset by peer", v1::EVIDENCE_KIND_CONSEQUENCE), milliseconds(1'100));
+    world.ended(3, with(0, 11), milliseconds(1'000));
+    EXPECT_EQ(world.verdict().rank, RankNo(3));
+  }
+  {
+    Skewed world;
+    world.ended(0, with(3), milliseconds(1'100));
+    world.ended(3, with(4), milliseconds(1'000));
+    const Verdict verdict = world.verdict();
+    EXPECT_EQ(verdict.rank, RankNo(0));
+    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' ended with status 3; rank 3 on node 'n1' ended with status 4 within 250ms: which was first cannot be told");
+  }
+  {  // Of one node its own clock tells, however close they are.
+    Skewed world;
+    world.ended(1, with(3), milliseconds(1'001));
+    world.ended(0, with(4), milliseconds(1'000));
+    EXPECT_EQ(world.verdict().reason, "rank 1 on node 'n0' ended with status 3");
+  }
+}
+
+// Whatever an agent says: a year is the most, and nothing lies ahead.
+TEST(Verdict, AgesAreBounded) {
+  for (const std::int64_t seconds : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    Running world;
+    v1::Fact what = world.fact("j1", 1);
+    what.mutable_age()->set_seconds(seconds);
+    what.mutable_age()->set_nanos(-7);
+    *what.mutable_exited() = with(1);
+    world.report("n0", std::move(what));
+    const RankExited& exit = world.job("j1").current()->parts.front().exits.at(RankNo(0));
+    EXPECT_LE(exit.ended(), world.now.wall);
+    EXPECT_GE(exit.ended(), world.now.wall - std::chrono::hours(24 * 366));
+  }
+}
+
+// Its worker had ended with everything, for it could record nothing any more.
+TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
+  Running world;
+  v1::RankExited lost = with(-1);
+  lost.set_lost(true);
+  for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, lost);
+  world.swept("j1", 1, "n1", "disk refused writes");
+  world.swept("j1", 1, "n0");
+  const Verdict& verdict = *world.job("j1").attempt(AttemptNo(1))->verdict;
+  EXPECT_EQ(verdict.cls, FailureClass::Node);
+  EXPECT_EQ(verdict.reason, "node 'n1' could not record how its ranks ended: the disk of its state directory takes no writes");
 }
 
 v1::CompanionExited companion(const std::string& name, int code, int signal = 0) {
