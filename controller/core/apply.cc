@@ -186,8 +186,11 @@ class Folder {
   }
 
   void operator()(const CheckpointCompleted& event) {
-    job_of(event.job).checkpoints.push_back(CheckpointRecord{
+    JobRecord& job = job_of(event.job);
+    job.checkpoints.push_back(CheckpointRecord{
         .attempt = event.attempt, .step = event.step, .path = event.path, .bytes = event.bytes, .shards = event.shards, .at = at_, .set_aside = false});
+    if (AttemptRecord* attempt = job.attempt(event.attempt)) attempt->best_saved = std::max(attempt->best_saved, event.step);
+    if (job.checkpoints.size() > kCheckpointsMax) job.checkpoints.erase(first_to_drop(job.checkpoints));
   }
 
   void operator()(const CheckpointSetAside& event) {
@@ -293,6 +296,15 @@ class Folder {
   }
 
  private:
+  // The first that was accepted, but for the newest by its step that counts: that is the one to go on from.
+  static std::vector<CheckpointRecord>::iterator first_to_drop(std::vector<CheckpointRecord>& checkpoints) {
+    auto newest = checkpoints.end();
+    for (auto one = checkpoints.begin(); one != checkpoints.end(); ++one) {
+      if (!one->set_aside && (newest == checkpoints.end() || std::pair(one->step, one->attempt) > std::pair(newest->step, newest->attempt))) newest = one;
+    }
+    return newest == checkpoints.begin() ? std::next(newest) : checkpoints.begin();
+  }
+
   JobRecord& job_of(const JobId& id) {
     const auto found = ledger_.jobs.find(id);
     MUSTER_ASSERT(found != ledger_.jobs.end(), "an event names a job that the ledger does not have");

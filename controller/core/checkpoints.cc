@@ -92,10 +92,7 @@ std::int64_t step_to_beat(const JobRecord& job) { return job.start && goes_on_fr
 std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt) {
   std::int64_t best = attempt.first_step.value_or(-1);
   if (const auto seen = presence.attempts.find({job.id, attempt.number}); seen != presence.attempts.end()) best = std::max(best, seen->second.best_step);
-  for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    if (checkpoint.attempt == attempt.number) best = std::max(best, checkpoint.step);
-  }
-  return best;
+  return std::max(best, attempt.best_saved);
 }
 
 bool CheckpointSeen::complete() const {

@@ -26,6 +26,15 @@ const NodePart* AttemptRecord::part(const NodeName& node) const {
   return found == part_index.end() ? nullptr : &parts[found->second];
 }
 
+const NodePart* AttemptRecord::part_of(RankNo rank) const {
+  // In rank order; idle parts, which have none, may stand between.
+  auto found = std::ranges::upper_bound(parts, rank, {}, [](const NodePart& part) { return part.placed.first_rank; });
+  while (found != parts.begin()) {
+    if (const NodePart& part = *--found; !part.idle()) return rank.value - part.placed.first_rank.value < part.placed.rank_count ? &part : nullptr;
+  }
+  return nullptr;
+}
+
 namespace {
 
 template <class Attempts>

@@ -80,6 +80,7 @@ struct AttemptRecord {
   // Derived by apply() alone, so that a fact of a gang of thousands costs no walk over it.
   std::map<NodeName, std::size_t> part_index;
   std::size_t parts_started = 0, parts_swept = 0;
+  std::int64_t best_saved = -1;  // highest step of its checkpoints
   std::uint32_t ranks_well = 0, ranks_exited = 0;
 
   [[nodiscard]] std::uint32_t world_size() const;
@@ -88,7 +89,10 @@ struct AttemptRecord {
   [[nodiscard]] std::optional<WallTime> decided_at() const;
   [[nodiscard]] NodePart* part(const NodeName& node);
   [[nodiscard]] const NodePart* part(const NodeName& node) const;
+  [[nodiscard]] const NodePart* part_of(RankNo rank) const;  // that runs it; nullptr: none
 };
+
+inline constexpr std::size_t kCheckpointsMax = 1'024;  // of a job
 
 struct CheckpointRecord {
   AttemptNo attempt;
@@ -112,7 +116,7 @@ struct JobRecord {
   std::string cancel_reason;
   std::vector<AttemptRecord> attempts;        // by number, from 1; without a gap, unless the journal's end was lost (lost_end.h)
   std::uint32_t attempts_lost = 0;            // at most so many were placed since, in an end that the journal lost; 0: none was lost
-  std::vector<CheckpointRecord> checkpoints;  // in order of acceptance
+  std::vector<CheckpointRecord> checkpoints;  // in order of acceptance: the latest kCheckpointsMax, with the one to go on from
   std::optional<Verdict> verdict;             // final
   std::int64_t best_step = -1;                // over all ended attempts
   std::uint32_t attempts_without_progress = 0;

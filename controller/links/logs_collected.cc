@@ -66,11 +66,9 @@ void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank
     if (record == view.ledger.jobs.end()) return;
     const core::AttemptRecord* found = record->second.attempt(attempt);
     if (found == nullptr) return;
-    for (const core::NodePart& part : found->parts) {
-      const bool here = rank >= part.placed.first_rank && rank.value - part.placed.first_rank.value < part.placed.rank_count;
-      if (!here || part.logs_collected) continue;
-      work_.post("logs-collected", [this, checked = Part{job, attempt, part.placed.node, part.placed.first_rank, part.placed.rank_count}] { check(checked); });
-    }
+    const core::NodePart* part = found->part_of(rank);
+    if (part == nullptr || part->logs_collected) return;
+    work_.post("logs-collected", [this, checked = Part{job, attempt, part->placed.node, part->placed.first_rank, part->placed.rank_count}] { check(checked); });
   });
 }
 

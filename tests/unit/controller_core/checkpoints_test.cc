@@ -118,5 +118,52 @@ TEST(NewestCheckpoint, IsNotOneThatIsSetAside) {
   EXPECT_EQ(newest_checkpoint(pair.job)->step, 100);
 }
 
+// A job that saves every minute for a year had half a million of them in memory, and each proposal went over all.
+TEST(Checkpoints, TheLatestOfAJobAreKeptAndTheOneToGoOnFrom) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j", SmallWorld::spec("train", 1, 1));
+  const auto saved = [&](std::int64_t step) { world.accept({.events = {CheckpointCompleted{.job = JobId("j"), .attempt = AttemptNo(1), .step = step}}}); };
+  saved(1'000'000);  // the first, and far ahead of the others
+  for (std::size_t i = 1; i <= kCheckpointsMax + 10; ++i) saved(static_cast<std::int64_t>(i));
+  const JobRecord& job = world.job("j");
+  ASSERT_EQ(job.checkpoints.size(), kCheckpointsMax);
+  EXPECT_EQ(job.checkpoints[0].step, 1'000'000);
+  EXPECT_EQ(job.checkpoints[1].step, 12) << "steps 1 to 11 are dropped";
+  EXPECT_EQ(job.checkpoints.back().step, static_cast<std::int64_t>(kCheckpointsMax + 10));
+  EXPECT_EQ(newest_checkpoint(job)->step, 1'000'000);
+  EXPECT_EQ(best_step_of(world.presence, job, *job.current()), 1'000'000);
+
+  world.accept({.events = {CheckpointSetAside{.job = JobId("j"), .attempt = AttemptNo(1), .step = 1'000'000}}});
+  saved(2'000);
+  EXPECT_EQ(job.checkpoints[0].step, 12) << "one that counts no more is as any other";
+  EXPECT_EQ(newest_checkpoint(job)->step, 2'000);
+  Ledger again;
+  for (const auto& [index, event] : world.journal) apply(again, index, event);
+  EXPECT_EQ(dump(again), dump(world.ledger));
+}
+
+// The end of each rank's log went over all nodes of the attempt: ranks times nodes.
+TEST(Attempt, KnowsWhichPartRunsARank) {
+  AttemptRecord attempt;
+  const auto add = [&](std::uint32_t first, std::uint32_t count) {
+    attempt.parts.push_back({.placed = {.node = NodeName(fmt::format("n{}", attempt.parts.size())), .first_rank = RankNo(first), .rank_count = count}});
+  };
+  EXPECT_EQ(attempt.part_of(RankNo(0)), nullptr);
+  add(0, 8);
+  add(8, 4);
+  add(12, 0);  // idle
+  add(12, 0);
+  add(12, 2);
+  for (const auto& [rank, part] : {std::pair{0U, 0U}, {7U, 0U}, {8U, 1U}, {11U, 1U}, {12U, 4U}, {13U, 4U}})
+    EXPECT_EQ(attempt.part_of(RankNo(rank)), &attempt.parts[part]) << rank;
+  EXPECT_EQ(attempt.part_of(RankNo(14)), nullptr);
+  AttemptRecord once;  // one process, and nodes that lend their devices
+  once.parts.push_back({.placed = {.first_rank = RankNo(0), .rank_count = 1}});
+  once.parts.push_back({.placed = {.first_rank = RankNo(1)}});
+  EXPECT_EQ(once.part_of(RankNo(0)), &once.parts[0]);
+  EXPECT_EQ(once.part_of(RankNo(1)), nullptr);
+}
+
 }  // namespace
 }  // namespace muster::core
