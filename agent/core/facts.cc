@@ -124,6 +124,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   std::vector<v1::Fact> facts;
   if (seen.refused && seen.refused->first != v1::START_FAILURE_UNSPECIFIED) {
     facts.push_back(start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
+    if (seen.refused->first == v1::START_FAILURE_CHECKPOINT) *facts.back().mutable_start_failed()->mutable_checkpoint() = seen.refused_for;
   }
   if (seen.started) facts.push_back(started_fact(run, seen));
   if (seen.start_failed) facts.push_back(start_failed_fact(run, seen.start_failed_at, why_not_started(seen.start_failed_error), *seen.start_failed));

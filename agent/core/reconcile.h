@@ -99,6 +99,7 @@ struct RunSeen {
   std::string swept_reason;
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why
+  v1::CheckpointLook refused_for;                                   // what it had read of checkpoints, where that is why
   WallTime refused_at{};
   std::optional<std::int64_t> first_step;  // the agent's own mark: the attempt's first step as seen on this node
   WallTime first_step_at{};

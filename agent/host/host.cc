@@ -212,6 +212,7 @@ void Host::Impl::overlay(Entry& entry) {
   if (entry.bringing_image) entry.seen.setting_up = true;
   if (entry.refused_in_memory && !entry.seen.refused) {
     entry.seen.refused = entry.refused_in_memory;
+    entry.seen.refused_for = entry.refused_for_in_memory;
     entry.seen.refused_at = entry.in_memory_at;
     entry.seen.worker = WorkerState::Never;
   }

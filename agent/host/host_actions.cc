@@ -68,7 +68,7 @@ void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
     entry->image_news.reset();
   }
   if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
-  if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text);
+  if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text, outcome.error().checkpoint);
   if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
   refresh(run, *entry, true);
 }
@@ -117,7 +117,7 @@ void Host::Impl::act(const RefuseRun& wanted) {
 }
 
 // Claim, then say why. If a worker has the claim, it is adopted instead.
-void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text) {
+void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text, const v1::CheckpointLook& checkpoint) {
   rundir::v1::Claim claim;
   claim.set_boot_id(options.self.boot_id.str());
   auto claimed = rundir::write_claim(entry.view.layout(), claim);
@@ -136,8 +136,10 @@ void Host::Impl::refuse(const RunKey& run, Entry& entry, v1::StartFailure why, c
   rundir::v1::Mark mark = new_mark();
   mark.mutable_refused()->set_why(static_cast<std::uint32_t>(why));
   mark.mutable_refused()->set_text(text);
+  mark.mutable_refused()->set_checkpoint(checkpoint.SerializeAsString());
   if (claimed && remember(run, entry, {mark})) return;
   entry.refused_in_memory = {why, text};
+  entry.refused_for_in_memory = checkpoint;
   entry.in_memory_at = options.clock->now().wall;
   overlay(entry);
   if (callbacks.changed) callbacks.changed(run);

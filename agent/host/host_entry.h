@@ -60,6 +60,7 @@ struct Host::Entry {
 
   // What the disk refused to remember.
   std::optional<std::pair<v1::StartFailure, std::string>> refused_in_memory;
+  v1::CheckpointLook refused_for_in_memory;
   std::optional<std::string> swept_in_memory;
   WallTime in_memory_at{};
   RunSeen& seen;  // in Impl::all_seen: the view's, and what is only in memory

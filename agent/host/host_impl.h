@@ -48,7 +48,7 @@ struct Host::Impl {
 
   void prepared(const RunKey& run, StartPrepared outcome);
   Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
-  void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text);
+  void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text, const v1::CheckpointLook& checkpoint = {});
   // host_container.cc
   static void go_by_container(process::SpawnRequest& request, const rundir::v1::ContainerLaunch& container);
   void refuse_without_container(const RunKey& run, Entry& entry);

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/watch/disk_view.h"
+#include "agent/host/checkpoint_look.h"
 #include "common/engine/layout.h"
 #include "common/io/file.h"
 
@@ -56,52 +56,6 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
   return {};
 }
 
-bool is_of_rank(const engine::FoundShard& shard) { return shard.name.starts_with("rank_"); }
-bool is_own(const engine::FoundShard& shard, const v1::ResumeLinks& resume) {
-  for (std::uint32_t i = 0; i < resume.ranks(); ++i)
-    if (shard.name == fmt::format("rank_{}", resume.first_rank() + i)) return true;
-  return false;
-}
-
-// The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
-// The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
-Result<engine::LinkPlan> plan_links(const engine::CheckpointLayout& layout, const v1::ResumeLinks& resume) {
-  const auto no = [&](const std::string& why) {
-    return fail(ErrorCode::DataLoss,
-                fmt::format("resuming from step {} in '{}': its checkpoint is {} on this node; keep checkpoints on a file system that every "
-                            "node sees, and leave the newest two of a job that runs",
-                            resume.step(), resume.source(), why));
-  };
-  const auto gone = [&]() -> std::unexpected<Error> {
-    if (!resume.given()) return no("not there");
-    return fail(ErrorCode::NotFound,
-                fmt::format("start.from: '{}' holds no checkpoint of step {} on this node; name a directory that every node sees, and a step that is in it "
-                            "(weights alone, as in checkpoint_network, are no checkpoint: start.as: weights takes them)",
-                            resume.source(), resume.step()));
-  };
-  const DiskView files;
-  engine::LinkPlan plan = layout.resume_links(files, resume.source(), resume.step());
-  if (plan.links.empty()) return gone();
-  std::vector<engine::FoundCheckpoint> found;
-  std::optional<engine::FoundCheckpoint> step;
-  for (std::size_t newest = 2;; newest *= 4) {  // as a rule it is one of the newest two, and a look costs reads on a network file system
-    found = layout.scan(files, resume.source(), newest);
-    for (const engine::FoundCheckpoint& one : found) {
-      if (one.step == resume.step()) step = one;
-    }
-    if (step || found.size() < newest) break;
-  }
-  if (!step) return gone();
-  std::size_t needed = std::max<std::size_t>({step->expected, step->shards.size(), 1});
-  if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {  // the others' lie on disks of other nodes
-    std::erase_if(step->shards, [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });
-    needed = resume.ranks();
-  }
-  const auto finished = static_cast<std::size_t>(std::ranges::count_if(step->shards, &engine::FoundShard::finished));
-  if (finished < needed) return no(fmt::format("torn: {} of its {} shards are whole", finished, needed));
-  return plan;
-}
-
 Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserEntry* owner) {
   for (const auto& [name, target] : plan.links) {
     if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
@@ -133,14 +87,12 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
   return {};
 }
 
-Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner) {
+Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner, v1::CheckpointLook& look) {
   if (!resume.dir().starts_with('/'))
     return fail(ErrorCode::InvalidArgument, fmt::format("making the directory of links '{}': it is not an absolute path", resume.dir()));
-  auto layout = engine::make_layout(resume.layout());
-  if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   engine::LinkPlan plan;
   if (!resume.layout().empty() && resume.layout() != "none") {  // a program that muster knows no checkpoints of finds an empty directory
-    auto planned = plan_links(**layout, resume);
+    auto planned = plan_resume_links(resume, look);
     if (!planned) return fail(std::move(planned).error());
     plan = *std::move(planned);
   }

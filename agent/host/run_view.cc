@@ -309,6 +309,7 @@ void RunView::fold(const Mark& mark) {
   switch (mark.what_case()) {
     case Mark::kRefused:
       seen_.refused = {static_cast<v1::StartFailure>(mark.refused().why()), mark.refused().text()};
+      (void)seen_.refused_for.ParseFromString(mark.refused().checkpoint());
       seen_.refused_at = at;
       break;
     case Mark::kSwept:

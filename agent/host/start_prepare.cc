@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/host/checkpoint_look.h"
 #include "agent/host/code_copy.h"
 #include "agent/host/container_prepare.h"
 #include "agent/host/core_shares.h"
@@ -78,6 +79,12 @@ StartPrepared prepare_start(StartRequest request) {
   context.layout = &request.layout;
   if (auto refusal = check(request, context.user, context.set_user)) return std::unexpected(*std::move(refusal));
   const UserEntry* owner = context.set_user ? &context.user : nullptr;
+  if (order.has_look_first()) {
+    now_preparing(fmt::format("looking for earlier checkpoints of {} ('{}')", whose, order.look_first().dir()));
+    v1::CheckpointLook look;
+    if (std::string text = look_for_newer(order, look); !text.empty())
+      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT, .text = std::move(text), .checkpoint = std::move(look)});
+  }
   now_preparing(fmt::format("making the directories of {} ('{}')", whose, order.make_dirs().empty() ? std::string() : order.make_dirs(0)));
   if (auto dirs = make_output_dirs(order, owner); !dirs) return refused(dirs.error());
   if (order.has_code()) {
@@ -99,7 +106,11 @@ StartPrepared prepare_start(StartRequest request) {
   }
   if (order.has_resume()) {
     now_preparing(fmt::format("linking the checkpoint that {} resumes from ('{}')", whose, order.resume().source()));
-    if (auto links = make_resume_links(order.resume(), owner); !links) return refused(links.error());
+    v1::CheckpointLook look;
+    if (auto links = make_resume_links(order.resume(), owner, look); !links) {
+      if (look.needed() == 0) return refused(links.error());
+      return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT, .text = links.error().message, .checkpoint = std::move(look)});
+    }
   }
   rundir::v1::ContainerLaunch container;
   if (order.has_container()) {

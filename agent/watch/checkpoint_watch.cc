@@ -18,7 +18,7 @@ std::ptrdiff_t finished(const engine::FoundCheckpoint& checkpoint) { return std:
 
 Result<std::unique_ptr<CheckpointWatch>> CheckpointWatch::make(const v1::Watching& watching) {
   if (watching.save_dir().empty() || watching.layout().empty() || watching.layout() == "none") return nullptr;
-  auto layout = engine::make_layout(watching.layout(), {.world_size = watching.world_size()});
+  auto layout = engine::make_layout(watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
   if (!layout) return fail(std::move(layout.error()));
   return std::unique_ptr<CheckpointWatch>(new CheckpointWatch({std::move(*layout), watching.save_dir()}));
 }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -10,17 +11,26 @@
 #include <cerrno>
 
 #include "agent/core/utf8.h"
+#include "common/base/error.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
-namespace {
+
+void DiskView::failed(const std::string& path, int error) const {
+  if (trouble_ == nullptr || !trouble_->empty() || error == ENOENT || error == ENOTDIR) return;
+  *trouble_ = fail_errno(fmt::format("reading '{}'", path), error).error().message;
+}
 
 // `where`: of a file of `size` bytes, the offset to begin at when `most` bytes are wanted.
 template <class Where>
-std::string read_part(const std::string& file, std::size_t most, Where&& where) {
+std::string DiskView::read_part(const std::string& file, std::size_t most, Where&& where) const {
   const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat now{};
-  if (!fd || ::fstat(fd.get(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
+  if (!fd || ::fstat(fd.get(), &now) != 0) {
+    failed(file, errno);
+    return {};
+  }
+  if (!S_ISREG(now.st_mode)) return {};
   const auto size = static_cast<std::uint64_t>(now.st_size);
   most = std::min(most, DiskView::kReadMost);
   const std::uint64_t from = where(size, most);
@@ -30,6 +40,7 @@ std::string read_part(const std::string& file, std::size_t most, Where&& where) 
   while (done < text.size()) {
     const ssize_t got = ::pread(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0) failed(file, errno);
     if (got <= 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -37,17 +48,27 @@ std::string read_part(const std::string& file, std::size_t most, Where&& where) 
   return text;
 }
 
-}  // namespace
-
 std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) const {
   std::vector<Entry> entries;
   DIR* open = ::opendir(dir.c_str());
-  if (!open) return entries;
-  while (const dirent* found = ::readdir(open)) {
+  if (!open) {
+    failed(dir, errno);
+    return entries;
+  }
+  for (;;) {
+    errno = 0;
+    const dirent* found = ::readdir(open);
+    if (found == nullptr) {
+      if (errno != 0) failed(dir, errno);
+      break;
+    }
     const std::string_view name = found->d_name;
     if (name == "." || name == ".." || !is_utf8(name)) continue;
     struct stat now{};
-    if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) continue;
+    if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) {
+      failed(fmt::format("{}/{}", dir, name), errno);
+      continue;
+    }
     entries.push_back({.name = std::string(name),
                        .directory = S_ISDIR(now.st_mode),
                        .bytes = S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0,

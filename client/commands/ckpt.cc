@@ -172,7 +172,8 @@ void add_ckpt(CLI::App& app, Context& context, int& exit) {
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand("ls", "List the complete ones, oldest first");
   ls->footer(
-      "-o name prints their directories; 'set aside': two attempts that went on from it failed alike, and no other does so; 'muster resume JOB --from STEP' "
+      "-o name prints their directories; 'set aside': its files are torn, or two attempts that went on from it failed alike, and no other does so; 'muster "
+      "resume JOB --from STEP' "
       "does");
   on_chosen_job(*ls, context, exit, list);
 

@@ -105,9 +105,8 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing, st
 }
 
 void tell_set_aside(const Context& context, const ResumeSource& source) {
-  const std::string line =
-      fmt::format("muster: the checkpoint of step {} was set aside, for two attempts that went on from it failed alike; it is taken because it was asked for",
-                  source.checkpoint.step);
+  const std::string line = fmt::format("muster: the checkpoint of step {} was set aside ('muster why {}' says how); it is taken because it was asked for",
+                                       source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
 }
 
@@ -118,11 +117,12 @@ Result<void> check_checkpoint(const ResumeSource& source) {
                                                  : fmt::format("; it is stage '{}' of chain '{}', name another one as {}.STAGE", stage.name(),
                                                                stage.chain_name(), stage.chain_name());
   if (!source.job.checkpoints().empty())
-    return fail(
-        wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
-              fmt::format("all its whole checkpoints (steps {}) were set aside, for two attempts that went on from each failed alike; 'muster why {}' says "
-                          "how; with that mended, name the step to load all the same{}",
-                          steps_of(source.job), source.job.id(), other)));
+    return fail(wrong(
+        source.job, source.doing, ErrorCode::Unsatisfiable,
+        fmt::format(
+            "all its whole checkpoints (steps {}) were set aside: they are torn, or two attempts that went on from each failed alike; 'muster why {}' says "
+            "how; with that mended, name the step to load all the same{}",
+            steps_of(source.job), source.job.id(), other)));
   return fail(wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
                     fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights alone are none; run it anew, or start a new job from weights "
                                 "with start: {{from: DIRECTORY, as: weights}}{}",

@@ -67,6 +67,7 @@ struct LaunchRequest {
   std::string save_dir;    // ${save.dir}: the attempt's own
   std::string resume_dir;  // ${resume.dir}; empty at a first start
   std::int64_t resume_step = -1;
+  std::uint32_t resume_shards = 0;            // that it had when it was found whole; 0: not known
   std::string resume_source;                  // save directory of the attempt that wrote the checkpoint: ResumeLinks.source
   bool resume_from_start = false;             // by spec.start: no attempt of this job wrote it
   std::vector<HeldOn> resume_held;            // checkpoint.storage: local: who has what lies in resume_source

@@ -62,6 +62,7 @@ struct LayoutOptions {
   std::uint32_t first_rank = 0;      // mindformers: whose directories this node tells of;
   std::uint32_t rank_count = 0;      //   0 = all that are there
   std::int64_t steps_per_epoch = 0;  // mindformers: of what its file names count: the data set's, or in sink mode sink_size
+  std::int64_t sealed_step = -1;     // megatron: known to be sealed, whatever the tracker has become since
 };
 
 class CheckpointLayout {

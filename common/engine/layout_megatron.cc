@@ -32,7 +32,8 @@ class MegatronLayout final : public CheckpointLayout {
     std::vector<FoundCheckpoint> found;
     std::size_t of_whole = options_.shards;  // shards of a whole one: what the others of this attempt need as well
     for (std::size_t i = 0; i < steps.size() && i < newest + 1; ++i) {
-      FoundCheckpoint checkpoint = look(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], reached);
+      const std::optional<std::int64_t> mark = steps[i] == options_.sealed_step ? steps[i] : reached;
+      FoundCheckpoint checkpoint = look(files, fmt::format("{}/{}", save_dir, iteration_name(steps[i])), steps[i], mark);
       if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished)) of_whole = std::max(of_whole, checkpoint.shards.size());
       if (i < newest) found.push_back(std::move(checkpoint));  // one more than asked for is looked at, for `expected` alone
     }

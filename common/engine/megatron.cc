@@ -52,6 +52,20 @@ bool wants_one_connection(const CommandLine& command) {
   return size_of(command, "--tensor-model-parallel-size").value_or(1) > 1 || size_of(command, "--context-parallel-size").value_or(1) > 1;
 }
 
+// Directories of a checkpoint in --ckpt-format torch: one for each tensor-, pipeline- and expert-parallel rank. 0: the command line does not tell.
+std::uint32_t shards_of(const CommandLine& command) {
+  constexpr std::array<std::string_view, 3> kSizes = {"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--expert-model-parallel-size"};
+  constexpr std::uint64_t kMost = 1'000'000;
+  if (any_option(command, kOtherSizes) || !any_option(command, kSizes)) return 0;
+  std::uint64_t shards = 1;
+  for (const std::string_view name : kSizes) {
+    const auto size = size_of(command, name);
+    if (!size || *size == 0 || *size > kMost / shards) return 0;
+    shards *= *size;
+  }
+  return static_cast<std::uint32_t>(shards);
+}
+
 // spec.start as weights: iteration 0, whatever the checkpoint says of itself.
 void load_weights(Launching& launching, bool saves) {
   CommandLine& command = launching.command;
@@ -148,6 +162,7 @@ void launch_on_megatron(Launching& launching, const char* source) {
   put_torchrun(launching, source);
   if (wants_one_connection(launching.command))
     for (RankPlan& rank : launching.plan.ranks) put_default(rank.env, kConnections, "1", source);
+  launching.plan.watching.set_shards(shards_of(launching.command));
   set_directories(launching, source);
 }
 

@@ -145,6 +145,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_dir(request.resuming() ? request.resume_dir : request.start_dir);
     resume.set_source(request.resume_source);
     resume.set_step(request.resume_step);
+    resume.set_shards(request.resume_shards);
     resume.set_layout(plan.watching.layout());
     resume.set_given(request.resume_from_start && request.attempt == 1);
     if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL && spec.launch().per() != v1::LAUNCH_PER_ONCE) {

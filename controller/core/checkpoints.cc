@@ -1,9 +1,15 @@
 #include "controller/core/checkpoints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <map>
 #include <ranges>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "controller/core/spec_view.h"
 
@@ -49,7 +55,92 @@ std::optional<ResumePoint> newest_but(const JobRecord& job, const std::optional<
     if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
   }
   if (newest == nullptr) return std::nullopt;
-  return ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path};
+  return ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path, .shards = newest->shards};
+}
+
+// What a start has read of a checkpoint.
+struct Reading {
+  const NodePart* part = nullptr;
+  const NodeStartFailed* failure = nullptr;
+};
+
+// Of each node the latest.
+std::map<NodeName, Reading> readings_of(const JobRecord& job, const ResumePoint& point) {
+  std::map<NodeName, Reading> readings;
+  for (const AttemptRecord& attempt : job.attempts) {
+    if (!attempt.resume || !same_point(*attempt.resume, point)) continue;
+    for (const NodePart& part : attempt.parts) {
+      if (part.start_failed && part.start_failed->why == StartFailure::Checkpoint && part.start_failed->needed > 0)
+        readings[part.placed.node] = {.part = &part, .failure = &*part.start_failed};
+    }
+  }
+  return readings;
+}
+
+// The reader's part of the attempt that wrote it; nullptr: it had none.
+const NodePart* writing_part(const AttemptRecord* writer, const NodePart& reader) {
+  const NodePart* part = writer == nullptr ? nullptr : writer->part(reader.placed.node);
+  const bool same = part != nullptr && !part->idle() &&
+                    (part->placed.instance == reader.placed.instance || (!part->placed.boot_id.empty() && part->placed.boot_id == reader.placed.boot_id));
+  return same ? part : nullptr;
+}
+
+std::ptrdiff_t writers(const AttemptRecord* writer) {
+  return writer == nullptr ? 0 : std::ranges::count_if(writer->parts, [](const NodePart& part) { return !part.idle(); });
+}
+
+// Of the names that layouts give shards "rank_N" alone tells whose it is.
+bool wrote(const AttemptRecord* writer, const NodePart& reader, std::string_view shard) {
+  const NodePart* part = writing_part(writer, reader);
+  if (part == nullptr || writers(writer) == 1) return part != nullptr;
+  constexpr std::string_view kRank = "rank_";
+  if (!shard.starts_with(kRank)) return false;
+  for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
+    if (shard.substr(kRank.size()) == std::to_string(part->placed.first_rank.value + offset)) return true;
+  }
+  return false;
+}
+
+std::string named(const std::vector<NodeName>& nodes, std::string_view how) {
+  std::string text = fmt::format("node{} '{}'", nodes.size() > 1 ? "s" : "", nodes.front().str());
+  if (nodes.size() > 1) text += fmt::format(" and {}", nodes.size() == 2 ? "'" + nodes.back().str() + "'" : fmt::format("{} more", nodes.size() - 1));
+  return text + std::string(how);
+}
+
+// Empty: nobody's word is enough.
+std::string torn_text(const std::map<NodeName, Reading>& readings, const AttemptRecord* writer) {
+  std::map<std::string, std::vector<NodeName>> saying;
+  for (const auto& [node, reading] : readings) {
+    for (const std::string& shard : reading.failure->torn) {
+      if (wrote(writer, *reading.part, shard)) return named({node}, fmt::format(", which wrote it, has read it: {} is short or damaged", shard));
+      saying[shard].push_back(node);
+    }
+  }
+  for (const auto& [shard, nodes] : saying) {
+    if (nodes.size() > 1) return named(nodes, fmt::format(" have read it: {} is short or damaged", shard));
+  }
+  return {};
+}
+
+std::string missing_text(const std::map<NodeName, Reading>& readings, const AttemptRecord* writer) {
+  struct Saying {
+    std::vector<NodeName> wrote, others;
+    const NodeStartFailed* failure = nullptr;
+  };
+  std::map<std::string, Saying> listings;
+  for (const auto& [node, reading] : readings) {
+    if (reading.failure->there >= reading.failure->needed) continue;
+    Saying& saying = listings[reading.failure->names_sha256];
+    (writing_part(writer, *reading.part) != nullptr ? saying.wrote : saying.others).push_back(node);
+    saying.failure = reading.failure;
+  }
+  for (const auto& [names, saying] : listings) {
+    const std::string what = fmt::format("it has {} of its {} shards", saying.failure->there, saying.failure->needed);
+    if (!saying.wrote.empty() && static_cast<std::ptrdiff_t>(saying.wrote.size()) == writers(writer))
+      return named(saying.wrote, fmt::format(", which wrote it, {} read it: {}", saying.wrote.size() > 1 ? "have" : "has", what));
+    if (saying.others.size() > 1) return named(saying.others, " have read it: " + what);
+  }
+  return {};
 }
 
 }  // namespace
@@ -75,6 +166,27 @@ std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const Attemp
   const bool older = newest_but(job, from) || (job.start && goes_on_from_start(job.spec));
   if (!older) return std::nullopt;
   return from;
+}
+
+std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const AttemptRecord& attempt) {
+  const auto says = [](const NodePart& part) { return part.start_failed && part.start_failed->why == StartFailure::Checkpoint; };
+  if (!attempt.resume || attempt.resume->from_start || std::ranges::none_of(attempt.parts, says)) return std::nullopt;
+  const ResumePoint& point = *attempt.resume;
+  if (!has_checkpoint(job, point.attempt, point.step) || is_set_aside(job, point)) return std::nullopt;
+  const std::map<NodeName, Reading> readings = readings_of(job, point);
+  const AttemptRecord* writer = job.attempt(point.attempt);
+  std::string seen = torn_text(readings, writer);
+  if (seen.empty()) seen = missing_text(readings, writer);
+  if (seen.empty()) return std::nullopt;
+  TornCheckpoint torn{.point = point, .seen = std::move(seen), .older = newest_but(job, point)};
+  if (!torn.older && job.start && goes_on_from_start(job.spec)) torn.older = job.start;
+  return torn;
+}
+
+bool is_set_aside(const JobRecord& job, const ResumePoint& point) {
+  return !point.from_start && std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& known) {
+    return known.set_aside && known.attempt == point.attempt && known.step == point.step;
+  });
 }
 
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {

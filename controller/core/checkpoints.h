@@ -17,6 +17,20 @@ std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
 std::optional<ResumePoint> suspect_checkpoint(const JobRecord& job, const AttemptRecord& attempt, const Verdict& verdict, std::int64_t best_step,
                                               const Limits& limits);
 
+// The checkpoint of the job's own that this attempt was to go on from, where starts have read it and found it torn, on the word of the node that wrote what is
+// torn, or of two: of a file of another node's a file system may show one of them what is not so. Of what is not there at all, though the rest is: on the word
+// of all nodes that wrote it, or of two that did not, who see the same. What could not be read, and a directory that is not there, is no such word: one missing
+// mount must not condemn every checkpoint.
+struct TornCheckpoint {
+  ResumePoint point;
+  std::string seen;                  // who says what of it
+  std::optional<ResumePoint> older;  // to go on from, when it is set aside; nothing: there is none, and it is not set aside to begin anew
+};
+std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const AttemptRecord& attempt);
+
+// One of the job's own, that no attempt goes on from any more.
+bool is_set_aside(const JobRecord& job, const ResumePoint& point);
+
 // A checkpoint of this attempt may still be accepted: it is the current one, and its ranks may still advance or did end well. Once the fence has
 // let go of an attempt, whatever an old writer finishes counts for nothing.
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt);

@@ -2,13 +2,19 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <set>
 
+#include "controller/core/checkpoints.h"
 #include "controller/core/decide.h"
 #include "controller/core/fence.h"
+#include "controller/core/lost_end.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
 namespace {
+
+// Of what a node says of checkpoints; an agent of this release keeps to them.
+constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPathMax = 4'096;
 
 WallTime to_wall(const google::protobuf::Timestamp& from) { return WallTime(std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos())); }
 
@@ -27,8 +33,8 @@ StartFailure to_failure(v1::StartFailure from) {
     case v1::START_FAILURE_GONE: return StartFailure::Gone;
     case v1::START_FAILURE_PORT: return StartFailure::Port;
     case v1::START_FAILURE_DISK: return StartFailure::Disk;
-    case v1::START_FAILURE_CHECKPOINT:
     case v1::START_FAILURE_NODE: return StartFailure::Node;
+    case v1::START_FAILURE_CHECKPOINT: return StartFailure::Checkpoint;
     case v1::START_FAILURE_LAUNCH:
     case v1::START_FAILURE_UNSPECIFIED:
     case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
@@ -99,11 +105,36 @@ class FactDecider {
   Decision start_failed() const {
     if (part_.start_failed) return nothing();
     const v1::NodeStartFailed& from = input_.fact.start_failed();
-    Decision decision = accept(
-        NodeStartFailed{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = from.text(), .node_time = at_});
+    NodeStartFailed event{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = from.text(), .node_time = at_};
+    if (event.why == StartFailure::Checkpoint) take_look(from.checkpoint(), event);
+    Decision decision = accept(event);
+    if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_)) take_found(from.checkpoint(), decision);
     // An agent that lost its state directory after the ranks had ended well says `gone` as well.
     if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), from.text()));
     return decision;
+  }
+
+  static void take_look(const v1::CheckpointLook& from, NodeStartFailed& event) {
+    for (const std::string& name : from.torn()) {
+      if (event.torn.size() == kTornNamed) break;
+      if (name.size() <= kShardNameMax) event.torn.push_back(name);
+    }
+    event.there = from.there();
+    event.needed = from.needed();
+    if (from.names_sha256().size() <= kShardNameMax) event.names_sha256 = from.names_sha256();
+  }
+
+  // Whole checkpoints of which the journal has lost the records; their attempts may not be in it either.
+  void take_found(const v1::CheckpointLook& from, Decision& decision) const {
+    std::set<std::pair<std::uint32_t, std::int64_t>> taken;
+    for (const v1::FoundStep& one : from.found()) {
+      if (taken.size() == kFoundMax) break;
+      const AttemptNo number(one.attempt());
+      if (number.value == 0 || number >= attempt_.number || one.step() < 0 || one.path().size() > kPathMax) continue;
+      if (has_checkpoint(job_, number, one.step()) || !taken.emplace(number.value, one.step()).second) continue;
+      decision.events.emplace_back(
+          CheckpointCompleted{.job = job_.id, .attempt = number, .step = one.step(), .path = one.path(), .bytes = one.bytes(), .shards = one.shards()});
+    }
   }
 
   Decision exited() const {

@@ -42,6 +42,19 @@ CheckpointSetAside set_aside(const ResumePoint& suspect, const JobRecord& job, c
                                 verdict.reason)};
 }
 
+CheckpointSetAside set_aside(const TornCheckpoint& torn, const JobRecord& job) {
+  const ResumePoint& older = *torn.older;
+  return {.job = job.id,
+          .attempt = torn.point.attempt,
+          .step = torn.point.step,
+          .reason = fmt::format("{}; the job goes on from step {}{}", torn.seen, older.step,
+                                older.from_start ? ", which start names" : fmt::format(" of attempt {}", older.attempt.value))};
+}
+
+bool found_newer(const AttemptRecord& attempt) {
+  return std::ranges::any_of(attempt.parts, [](const NodePart& part) { return part.start_failed && found_newer(*part.start_failed); });
+}
+
 Outcome ending(const JobRecord& job) { return job.cancel_requested ? Outcome::Cancelled : Outcome::Failed; }
 
 bool success_seen(const AttemptRecord& attempt) {
@@ -110,7 +123,9 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   ended.verdict = judge(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits);
   // Whose port muster took from its range is no matter of the job's; but a range that is never free must end it.
   const std::uint32_t lost = lost_to_ports(*current.job, *current.attempt);
-  ended.charged = !current.attempt->cancelled && (lost == 0 || lost > in.limits.taken_ports_max);
+  const std::optional<TornCheckpoint> torn = torn_checkpoint(*current.job, *current.attempt);
+  const bool on_from_another = (torn && torn->older) || found_newer(*current.attempt);
+  ended.charged = !current.attempt->cancelled && !on_from_another && (lost == 0 || lost > in.limits.taken_ports_max);
   ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt), last_step_told(*current.attempt));
   const bool cancelled = current.job->cancel_requested;
   const std::optional<ResumePoint> suspect = suspect_checkpoint(*current.job, *current.attempt, ended.verdict, ended.best_step, in.limits);
@@ -120,6 +135,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   Decision decision = accept(ended);
   if (!ended.job_ends) {
     if (suspect) decision.events.emplace_back(set_aside(*suspect, *current.job, *current.attempt, ended.verdict));
+    if (torn && torn->older) decision.events.emplace_back(set_aside(*torn, *current.job));
     return decision;
   }
   Verdict last = ended.verdict;

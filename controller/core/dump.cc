@@ -20,7 +20,9 @@ std::string keys_text(const Range& keys) {
 }
 
 std::string point_text(const std::optional<ResumePoint>& point) {
-  return point ? fmt::format("{}{}:{}:{}", point->from_start ? "start:" : "", point->attempt.value, point->step, point->path) : "-";
+  if (!point) return "-";
+  return fmt::format("{}{}:{}:{}{}", point->from_start ? "start:" : "", point->attempt.value, point->step, point->path,
+                     point->shards > 0 ? fmt::format(" ({} shards)", point->shards) : "");
 }
 
 std::string verdict_text(const std::optional<Verdict>& verdict) {
@@ -42,6 +44,9 @@ void dump_part(std::string& out, const NodePart& part) {
   if (part.start_failed)
     out +=
         fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why), part.start_failed->text, time_text(part.start_failed->node_time));
+  if (part.start_failed && part.start_failed->needed > 0)
+    out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there, part.start_failed->needed, part.start_failed->names_sha256,
+                       fmt::join(part.start_failed->torn, " "));
   for (const auto& [rank, exit] : part.exits) {
     out += fmt::format("      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} evidence='{}' ({}) at {}\n", rank.value, exit.code,
                        exit.signal, exit.stop_requested, exit.oom, exit.lost, exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,

@@ -17,7 +17,7 @@
 namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
-enum class StartFailure { Gone, Launch, Port, Disk, Node };  // whose fault each is: start_failures.h
+enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };  // whose fault each is: start_failures.h
 // What a line of evidence speaks of: the rank's own fault, or what follows, as a rule, from another rank's end ("Connection reset by peer", a collective's
 // time-out). Unknown: no line, an older agent, or an older record.
 enum class EvidenceKind { Unknown, Cause, Consequence };
@@ -56,8 +56,9 @@ struct PlacedNode {
 struct ResumePoint {
   AttemptNo attempt;  // that wrote it
   std::int64_t step = 0;
-  std::string path;         // directory of the checkpoint itself
-  bool from_start = false;  // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
+  std::string path;          // directory of the checkpoint itself
+  bool from_start = false;   // by spec.start: no attempt of this job wrote it, and `attempt` is that of another job, or 0
+  std::uint32_t shards = 0;  // that it had when it was found whole; 0: not known
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
@@ -139,6 +140,10 @@ struct NodeStartFailed {
   StartFailure why{};
   std::string text;
   WallTime node_time;
+  // Of StartFailure::Checkpoint, of the one to resume from, by the layout's names. needed 0: it was not read; newer ones were found (CheckpointCompleted).
+  std::vector<std::string> torn = {};  // shards whose files were read, and are short or torn
+  std::uint32_t there = 0, needed = 0;
+  std::string names_sha256 = {};  // of the names of those that are there
 };
 struct RankExited {
   JobId job;
@@ -196,7 +201,7 @@ struct CheckpointCompleted {
   std::uint64_t bytes = 0;
   std::uint32_t shards = 0;
 };
-// Two attempts in a row went on from it and failed the same way at once: no attempt goes on from it any more.
+// Two attempts in a row went on from it and failed the same way at once, or it was read and is torn: no attempt goes on from it any more.
 struct CheckpointSetAside {
   JobId job;
   AttemptNo attempt;  // that wrote it

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/core/spec_view.h"
+#include "controller/core/start_failures.h"
 
 namespace muster::core {
 
@@ -11,6 +12,20 @@ AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
   last += job.attempts_lost;
   if (const auto told = presence.numbers_told.find(job.id); told != presence.numbers_told.end()) last = std::max(last, told->second.value);
   return AttemptNo(last + 1);
+}
+
+bool looks_first(const JobRecord& job, const AttemptRecord& attempt) {
+  if (!resumes(job.spec)) return false;
+  bool left_out = false;
+  std::uint32_t before = 0;
+  for (const AttemptRecord& one : job.attempts) {
+    left_out = left_out || one.number.value > before + 1;
+    if (one.number == attempt.number) break;
+    const auto looked = [](const NodePart& part) { return !part.idle() && (part.started || (part.start_failed && found_newer(*part.start_failed))); };
+    if (std::ranges::any_of(one.parts, looked)) left_out = false;
+    before = one.number.value;
+  }
+  return left_out;
 }
 
 std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {

@@ -50,6 +50,10 @@ inline std::uint32_t attempts_lost(Epoch before, Epoch started) {
 // Of the job's next attempt: beyond every number that was given out, as far as the ledger and the nodes know.
 AttemptNo next_attempt(const JobRecord& job, const Presence& presence);
 
+// The records of checkpoints that were lost with the end lie on disk all the same. Before this attempt goes on from what is known, or from the beginning, its
+// nodes look there (NodeLaunch.look_first): it is the first behind numbers that were left out, or those before it came to nothing before a node had looked.
+bool looks_first(const JobRecord& job, const AttemptRecord& attempt);
+
 // Registered nodes that have not said since this start what they have. Nothing: the job may be placed.
 struct Unheard {
   std::vector<NodeName> nodes;

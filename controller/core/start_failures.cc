@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/engine/engine.h"
+#include "controller/core/checkpoints.h"
 
 namespace muster::core {
 namespace {
@@ -26,6 +27,7 @@ bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFa
     case StartFailure::Node: return true;
     case StartFailure::Port: return !is_own_port(job, attempt, failure);
     case StartFailure::Launch: return has_run(job);
+    case StartFailure::Checkpoint: return !found_newer(failure) && !(attempt.resume && is_set_aside(job, *attempt.resume));
     case StartFailure::Gone: return false;
   }
   return false;
@@ -49,6 +51,8 @@ bool has_run(const JobRecord& job) {
 }
 bool is_jobs_own(StartFailure why, const JobRecord& job) { return why == StartFailure::Launch && !has_run(job); }
 bool is_nodes_own(StartFailure why) { return why == StartFailure::Gone || why == StartFailure::Disk || why == StartFailure::Node; }
+
+bool found_newer(const NodeStartFailed& failure) { return failure.why == StartFailure::Checkpoint && failure.needed == 0; }
 
 const NodeStartFailed* first_start_failure(const AttemptRecord& attempt) {
   const NodeStartFailed* first = nullptr;

@@ -39,7 +39,9 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name, 
       if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
     }
   }
-  if (newest != nullptr) return {.checkpoint = ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path, .from_start = true}};
+  if (newest != nullptr) {
+    return {.checkpoint = ResumePoint{.attempt = newest->attempt, .step = newest->step, .path = newest->path, .from_start = true, .shards = newest->shards}};
+  }
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return {};
   const std::string what = stage == nullptr ? "is archived, and its checkpoints are not known here any more"
                                             : "has succeeded without a whole checkpoint" + (start.has_step() ? fmt::format(" of step {}", start.step()) : "");

@@ -94,6 +94,7 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Port: return "port";
     case StartFailure::Disk: return "disk";
     case StartFailure::Node: return "node";
+    case StartFailure::Checkpoint: return "checkpoint";
   }
   return "?";
 }

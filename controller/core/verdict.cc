@@ -137,10 +137,16 @@ Verdict of_consequence(const FirstEnds& ends) {
 }
 
 Verdict of_start_failure(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFailed& failure, const Limits& limits) {
-  Verdict verdict{.cls = is_nodes_own(failure.why) ? FailureClass::Node : FailureClass::Launch,
-                  .node = failure.node,
-                  .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
-                  .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
+  if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt)) {
+    return {.cls = FailureClass::Launch,
+            .reason = fmt::format("the checkpoint of step {} (attempt {}) is torn: {}", torn->point.step, torn->point.attempt.value, torn->seen),
+            .signature = "start:checkpoint|torn"};
+  }
+  Verdict verdict{
+      .cls = is_nodes_own(failure.why) || (failure.why == StartFailure::Checkpoint && !found_newer(failure)) ? FailureClass::Node : FailureClass::Launch,
+      .node = failure.node,
+      .reason = fmt::format("node '{}' could not start its part: {}", failure.node.str(), failure.text),
+      .signature = fmt::format("start:{}|{}", to_string(failure.why), squash_digits(failure.text))};
   if (const std::uint32_t lost = lost_to_ports(job, attempt); lost > limits.taken_ports_max)
     verdict.reason += fmt::format(
         "; {} starts in a row were lost to ports of {}-{} that others had taken ({}), of which the first {} cost nothing: see who uses "
@@ -241,6 +247,8 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why, job)) {
     return "a failure before the program started is not tried again";
   }
+  if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt); torn && !torn->older)
+    return "no older whole one is there to go on from, and it is not begun anew by itself: put its files back and resume the job, or submit it anew";
   const AttemptRecord* before = job.before(attempt);
   const bool seen_before =
       before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;

@@ -43,7 +43,7 @@ core::StartFailure from_record(pb::StartFailure why, Trouble& trouble) {
     case pb::START_FAILURE_PORT: return core::StartFailure::Port;
     case pb::START_FAILURE_DISK: return core::StartFailure::Disk;
     case pb::START_FAILURE_NODE: return core::StartFailure::Node;
-    case pb::START_FAILURE_CHECKPOINT:
+    case pb::START_FAILURE_CHECKPOINT: return core::StartFailure::Checkpoint;
     case pb::START_FAILURE_UNSPECIFIED:
     case pb::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case pb::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -107,7 +107,7 @@ core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
 }
 
 core::ResumePoint take(const pb::ResumePoint& from) {
-  return {.attempt = AttemptNo(from.attempt()), .step = from.step(), .path = from.path(), .from_start = from.from_start()};
+  return {.attempt = AttemptNo(from.attempt()), .step = from.step(), .path = from.path(), .from_start = from.from_start(), .shards = from.shards()};
 }
 
 // --- records to events ----------------------------------------------------------------------------------------------------------------------
@@ -187,6 +187,10 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       auto to = take_part<core::NodeStartFailed>(from);
       to.why = from_record(from.why(), trouble);
       to.text = from.text();
+      to.torn.assign(from.torn().begin(), from.torn().end());
+      to.there = from.there();
+      to.needed = from.needed();
+      to.names_sha256 = from.names_sha256();
       return to;
     }
     case pb::Record::kRankExited: {

@@ -28,6 +28,7 @@ pb::StartFailure to_record(core::StartFailure why) {
     case core::StartFailure::Port: return pb::START_FAILURE_PORT;
     case core::StartFailure::Disk: return pb::START_FAILURE_DISK;
     case core::StartFailure::Node: return pb::START_FAILURE_NODE;
+    case core::StartFailure::Checkpoint: return pb::START_FAILURE_CHECKPOINT;
   }
   MUSTER_ASSERT(false, "a start failure that the journal cannot write");
 }
@@ -80,6 +81,7 @@ void put(pb::ResumePoint& to, const core::ResumePoint& from) {
   to.set_step(from.step);
   to.set_path(from.path);
   to.set_from_start(from.from_start);
+  to.set_shards(from.shards);
 }
 
 struct Writer {
@@ -164,6 +166,10 @@ struct Writer {
     to.set_why(to_record(from.why));
     to.set_text(from.text);
     to.set_node_time_ns(to_ns(from.node_time));
+    to.mutable_torn()->Add(from.torn.begin(), from.torn.end());
+    to.set_there(from.there);
+    to.set_needed(from.needed);
+    to.set_names_sha256(from.names_sha256);
   }
   void operator()(const core::RankExited& from) const {
     auto& to = *record.mutable_rank_exited();

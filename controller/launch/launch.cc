@@ -7,6 +7,7 @@
 #include "common/engine/host_network.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/engine/start.h"
+#include "controller/core/lost_end.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/start_point.h"
@@ -44,6 +45,7 @@ void go_on_from(engine::LaunchRequest& request, const std::optional<core::Resume
   }
   const std::string links = engine::resume_dir(spec, request.out_dir, request.attempt);
   request.resume_step = point->step;
+  request.resume_shards = point->shards;
   request.resume_from_start = point->from_start;
   if (!point->from_start)
     request.resume_source = engine::save_dir(spec, request.out_dir, point->attempt.value);
@@ -143,6 +145,10 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   add_ports(launch, placed, part == 0 ? attempt.master_port : 0);
+  if (core::looks_first(job, attempt)) {
+    launch.mutable_look_first()->set_dir(request.save_dir.substr(0, request.save_dir.rfind('/')));
+    launch.mutable_look_first()->set_beyond(attempt.resume && !attempt.resume->from_start ? attempt.resume->step : -1);
+  }
   launch.set_nofile(job.spec.runtime().limits().nofile());
   launch.set_memlock(job.spec.runtime().limits().memlock());
   if (job.spec.runtime().user() != "submitter") launch.set_user(job.spec.runtime().user());

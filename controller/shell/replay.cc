@@ -46,11 +46,6 @@ std::optional<std::string> bad_state(const core::JobRecord& job, const core::Att
     if (!current || attempt.state != core::AttemptState::Live) return which + " completed, but it was not the live one";
     if (!next_phase(job.phase, core::JobStep::Finished)) return which + " completed while " + std::string(to_string(job.phase));
   }
-  if (const auto* aside = std::get_if<core::CheckpointSetAside>(&body)) {
-    if (!core::has_checkpoint(job, aside->attempt, aside->step)) {
-      return "step " + std::to_string(aside->step) + " of " + which + " set aside, but it was never complete";
-    }
-  }
   return std::nullopt;
 }
 
@@ -85,6 +80,12 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
     if (job.current() != nullptr && job.current()->state != core::AttemptState::Ended) return "ended before " + attempt_text(job.current()->number) + " did";
   }
   if (number.value == 0) return std::nullopt;
+  // Of an attempt that an accepted loss took out of the journal a checkpoint may have been found on disk.
+  if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr && number < job.current()->number) return std::nullopt;
+  if (const auto* aside = std::get_if<core::CheckpointSetAside>(&body)) {
+    if (core::has_checkpoint(job, number, aside->step)) return std::nullopt;
+    return "step " + std::to_string(aside->step) + " of " + attempt_text(number) + " set aside, but it was never complete";
+  }
   const core::AttemptRecord* attempt = job.attempt(number);
   if (attempt == nullptr) return attempt_text(number) + " was never placed";
   if (auto why = bad_state(job, *attempt, body)) return why;

@@ -275,13 +275,28 @@ void started(World& world, const Command& command) {
 void start_failed(World& world, const Command& command) {
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command));
   const std::string why = command.option("why", "launch");
-  fact.mutable_start_failed()->set_why(why == "gone"    ? v1::START_FAILURE_GONE
-                                       : why == "port"  ? v1::START_FAILURE_PORT
-                                       : why == "disk"  ? v1::START_FAILURE_DISK
-                                       : why == "node"  ? v1::START_FAILURE_NODE
-                                       : why == "newer" ? static_cast<v1::StartFailure>(99)  // of an agent that knows more kinds
-                                                        : v1::START_FAILURE_LAUNCH);
+  fact.mutable_start_failed()->set_why(why == "gone"         ? v1::START_FAILURE_GONE
+                                       : why == "port"       ? v1::START_FAILURE_PORT
+                                       : why == "disk"       ? v1::START_FAILURE_DISK
+                                       : why == "node"       ? v1::START_FAILURE_NODE
+                                       : why == "checkpoint" ? v1::START_FAILURE_CHECKPOINT
+                                       : why == "newer"      ? static_cast<v1::StartFailure>(99)  // of an agent that knows more kinds
+                                                             : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
+  if (why == "checkpoint") {
+    v1::CheckpointLook& look = *fact.mutable_start_failed()->mutable_checkpoint();
+    for (const std::string& name : list_of(command.option("torn"))) look.add_torn(name);
+    look.set_there(number_of(command.option("there", "0")));
+    look.set_needed(number_of(command.option("needed", "0")));
+    look.set_names_sha256(command.option("names"));
+    for (const std::string& one : list_of(command.option("found"))) {
+      v1::FoundStep& found = *look.add_found();
+      found.set_attempt(number_of(one.substr(0, one.find(':'))));
+      found.set_step(std::stol(one.substr(one.find(':') + 1)));
+      found.set_shards(1);
+      found.set_bytes(10);
+    }
+  }
   report(world, command.word(1), std::move(fact));
 }
 

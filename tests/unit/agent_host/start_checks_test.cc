@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "agent/host/checkpoint_look.h"
 #include "agent/host/run_dirs.h"
 #include "agent/host/spec_keys.h"
 #include "agent/host/start_prepare.h"
@@ -178,6 +179,11 @@ std::string shard(const std::string& word) {
   return word + entry + end;
 }
 
+Result<void> make_links(const v1::ResumeLinks& resume) {
+  v1::CheckpointLook look;
+  return make_resume_links(resume, nullptr, look);
+}
+
 TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   const TempDir dir;
   dir.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", shard("ten"));
@@ -188,7 +194,7 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   resume.set_step(20);
   resume.set_layout("megatron");
   for (int again = 0; again < 2; ++again) {
-    auto made = make_resume_links(resume, nullptr);
+    auto made = make_links(resume);
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(read_text(dir.path() / "resume/attempt-2/iter_0000020/mp_rank_00/model_optim_rng.pt"), shard("twenty"));
     EXPECT_FALSE(std::filesystem::exists(dir.path() / "resume/attempt-2/iter_0000010"));
@@ -198,12 +204,12 @@ TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() / "resume"), {}), 1) << "nothing is left beside it";
   resume.set_step(30);
   resume.set_given(true);
-  const auto wrong = make_resume_links(resume, nullptr);
+  const auto wrong = make_links(resume);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(failure_of(wrong.error()), v1::START_FAILURE_LAUNCH) << "of start.from, and no other node would have it";
   EXPECT_THAT(wrong.error().message, testing::HasSubstr("start.from: '" + resume.source() + "' holds no checkpoint of step 30 on this node; "));
   resume.set_given(false);
-  const auto gone = make_resume_links(resume, nullptr);
+  const auto gone = make_links(resume);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
   EXPECT_EQ(gone.error().message.find("resuming from step 30 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
@@ -225,7 +231,7 @@ TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
   resume.set_source((dir.path() / "save").string());
   resume.set_step(4);
   resume.set_layout("mindformers");
-  const auto made = make_resume_links(resume, nullptr);
+  const auto made = make_links(resume);
   ASSERT_TRUE(made) << made.error().message;
   for (const char* rank : {"0", "1"}) {
     const auto folder = dir.path() / "resume" / (std::string("rank_") + rank);
@@ -234,7 +240,7 @@ TEST(RunDirs, ResumeLinksOfMindFormersAreLookedForInTheFiles) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2) << "that step alone";
   }
   resume.set_step(8);
-  const auto gone = make_resume_links(resume, nullptr);
+  const auto gone = make_links(resume);
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, ErrorCode::DataLoss);
   EXPECT_EQ(gone.error().message.find("resuming from step 8 in '" + resume.source() + "': its checkpoint is not there on this node; "), 0U)
@@ -254,16 +260,16 @@ TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
   resume.set_source((dir.path() / "save").string());
   resume.set_step(4);
   resume.set_layout("mindformers");
-  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole"));
+  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole"));
   resume.set_first_rank(2);
   resume.set_ranks(2);
-  const auto made = make_resume_links(resume, nullptr);
+  const auto made = make_links(resume);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(read_text(dir.path() / "resume/rank_3/llama_7b_rank_3-2_2.ckpt"), engine::ckpt(2, 4));
   write("3", engine::ckpt(2, 4).substr(0, 10));
-  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole"));
+  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole"));
   resume.set_first_rank(1);
-  EXPECT_THAT(make_resume_links(resume, nullptr).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole")) << "rank_1 is not there at all";
+  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole")) << "rank_1 is not there at all";
 }
 
 // A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.
@@ -277,9 +283,9 @@ TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   for (int step : {10, 20, 30, 40}) {
     for (const char* part : {"00", "01"}) dir.write("save/iter_00000" + std::to_string(step) + "/mp_rank_" + part + "/model_optim_rng.pt", shard("x"));
   }
-  EXPECT_TRUE(make_resume_links(resume, nullptr)) << "not among the newest, and no tracker: the ended attempt may have torn it";
+  EXPECT_TRUE(make_links(resume)) << "not among the newest, and no tracker: the ended attempt may have torn it";
   dir.write("save/iter_0000010/mp_rank_01/model_optim_rng.pt", shard("x").substr(0, 40));
-  const auto torn = make_resume_links(resume, nullptr);
+  const auto torn = make_links(resume);
   ASSERT_FALSE(torn);
   EXPECT_EQ(torn.error().code, ErrorCode::DataLoss);
   EXPECT_NE(torn.error().message.find("step 10 in '" + resume.source() + "': its checkpoint is torn: 1 of its 2 shards are whole"), std::string::npos)
@@ -287,7 +293,137 @@ TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   resume.set_step(20);
   dir.write("save/latest_checkpointed_iteration.txt", "40");
   std::filesystem::remove_all(dir.path() / "save/iter_0000020/mp_rank_00");
-  EXPECT_TRUE(make_resume_links(resume, nullptr).error().message.find("1 of its 2 shards") != std::string::npos) << "as many as its neighbours have";
+  EXPECT_TRUE(make_links(resume).error().message.find("1 of its 2 shards") != std::string::npos) << "as many as its neighbours have";
+}
+
+// A node that says which shards it has read and found torn lets the controller go on from an older step; one that could not read says nothing of the
+// checkpoint.
+class ResumeLook : public testing::Test {
+ protected:
+  void SetUp() override {
+    resume_.set_dir((dir_.path() / "resume/attempt-2").string());
+    resume_.set_source((dir_.path() / "save").string());
+    resume_.set_step(20);
+    resume_.set_layout("megatron");
+    for (const char* step : {"10", "20"})
+      for (const char* part : {"00", "01"}) dir_.write(file(step, part), shard("x"));
+    dir_.write("save/latest_checkpointed_iteration.txt", "20");
+  }
+  static std::string file(const std::string& step, const std::string& part) { return "save/iter_00000" + step + "/mp_rank_" + part + "/model_optim_rng.pt"; }
+  Result<void> make() {
+    look_.Clear();
+    return make_resume_links(resume_, nullptr, look_);
+  }
+
+  const TempDir dir_;
+  v1::ResumeLinks resume_;
+  v1::CheckpointLook look_;
+};
+
+TEST_F(ResumeLook, NamesWhatItHasReadAndFoundTorn) {
+  for (const std::string& bytes : {shard("x").substr(0, 40), std::string()}) {
+    dir_.write(file("20", "01"), bytes);
+    const auto torn = make();
+    ASSERT_FALSE(torn);
+    EXPECT_THAT(torn.error().message, testing::EndsWith("': its checkpoint is torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01"));
+    ASSERT_EQ(look_.torn_size(), 1);
+    EXPECT_EQ(look_.torn(0), "mp_rank_01");
+    EXPECT_EQ(look_.there(), 2U);
+    EXPECT_EQ(look_.needed(), 2U);
+  }
+  resume_.set_given(true);
+  const auto given = make();
+  ASSERT_FALSE(given);
+  EXPECT_EQ(failure_of(given.error()), v1::START_FAILURE_LAUNCH) << "a person has named it: refused, and nothing else is tried";
+  EXPECT_EQ(given.error().message.find("start.from: the checkpoint of step 20 in '" + resume_.source() + "' is torn: 1 of its 2 shards are whole; "), 0U)
+      << given.error().message;
+  EXPECT_EQ(look_.needed(), 0U);
+}
+
+TEST_F(ResumeLook, AShardThatIsNotBesideTheOthersIsToldByTheNamesOfThose) {
+  std::filesystem::remove_all(dir_.path() / "save/iter_0000020/mp_rank_00");
+  ASSERT_FALSE(make());
+  EXPECT_EQ(look_.torn_size(), 0);
+  EXPECT_EQ(look_.there(), 1U);
+  EXPECT_EQ(look_.needed(), 2U);
+  const std::string names = look_.names_sha256();
+  std::filesystem::rename(dir_.path() / "save/iter_0000020/mp_rank_01", dir_.path() / "save/iter_0000020/mp_rank_00");
+  ASSERT_FALSE(make());
+  EXPECT_NE(look_.names_sha256(), names) << "another node's disk, which has another one";
+  std::filesystem::remove_all(dir_.path() / "save/iter_0000020");
+  const auto gone = make();
+  EXPECT_EQ(failure_of(gone.error()), v1::START_FAILURE_NODE);
+  EXPECT_EQ(look_.needed(), 0U) << "not there at all: of the checkpoint that says nothing";
+}
+
+// mp_rank_01 was missing in every step, so that the neighbours agreed on one shard, and half of the weights were resumed from.
+TEST_F(ResumeLook, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
+  for (const char* step : {"10", "20"}) std::filesystem::remove_all(dir_.path() / "save" / (std::string("iter_00000") + step) / "mp_rank_01");
+  EXPECT_TRUE(make()) << "where nobody knows how many there were";
+  resume_.set_shards(2);
+  ASSERT_FALSE(make());
+  EXPECT_EQ(look_.needed(), 2U);
+}
+
+TEST_F(ResumeLook, WhatCannotBeReadIsTheNodesTroubleAlone) {
+  const auto model = dir_.path() / file("20", "01");
+  std::filesystem::remove(model);
+  std::filesystem::create_symlink(model.filename(), model);  // ELOOP: as ESTALE and EIO, it says nothing of what is there
+  auto unread = make();
+  ASSERT_FALSE(unread);
+  EXPECT_EQ(failure_of(unread.error()), v1::START_FAILURE_NODE);
+  EXPECT_EQ(unread.error().message, "resuming from step 20 in '" + resume_.source() + "': reading '" + model.string() +
+                                        "': Too many levels of symbolic links; this node cannot tell whether its checkpoint is whole");
+  EXPECT_EQ(look_.needed(), 0U);
+  resume_.set_given(true);
+  EXPECT_EQ(failure_of(make().error()), v1::START_FAILURE_NODE);
+}
+
+// --ckpt-format torch_dcp has its tracker for a mark. The attempt that ended was writing it: every checkpoint looked torn.
+TEST_F(ResumeLook, ATornTrackerDoesNotTearWhatItReachedBefore) {
+  dir_.write("save/iter_0000030/.metadata", "m");
+  dir_.write("save/iter_0000030/__0_0.distcp", "d");
+  dir_.write("save/latest_checkpointed_iteration.txt", "");
+  resume_.set_step(30);
+  EXPECT_TRUE(make()) << "the controller took it for whole when the tracker had reached it";
+  resume_.set_given(true);
+  EXPECT_FALSE(make()) << "of this one nobody did";
+}
+
+// The journal's end was lost, and records of checkpoints with it: training began anew, although whole steps lay on disk.
+TEST(LookFirst, FindsWholeCheckpointsOfEarlierAttempts) {
+  const TempDir dir;
+  const auto save = [&](const std::string& attempt, const std::string& step, const std::string& bytes) {
+    dir.write("checkpoints/" + attempt + "/iter_00000" + step + "/mp_rank_00/model_optim_rng.pt", bytes);
+    dir.write("checkpoints/" + attempt + "/latest_checkpointed_iteration.txt", step);
+  };
+  save("attempt-1", "10", shard("x"));
+  save("attempt-2", "20", shard("x"));
+  save("attempt-2", "30", shard("x"));
+  save("attempt-3", "40", shard("x").substr(0, 40));
+  save("attempt-9", "50", shard("x"));
+  save("attempt-x", "60", shard("x"));
+  v1::NodeLaunch order;
+  order.set_attempt(9);
+  order.mutable_watching()->set_layout("megatron");
+  order.mutable_look_first()->set_dir((dir.path() / "checkpoints").string());
+  order.mutable_look_first()->set_beyond(10);
+  v1::CheckpointLook look;
+  EXPECT_EQ(look_for_newer(order, look),
+            "looking for checkpoints that the journal has lost: '" + order.look_first().dir() + "' holds step 30 of attempt 2, whole and newer than step 10");
+  ASSERT_EQ(look.found_size(), 2);
+  EXPECT_EQ(look.found(0).attempt(), 2U);
+  EXPECT_EQ(look.found(0).step(), 30);
+  EXPECT_EQ(look.found(0).path(), (dir.path() / "checkpoints/attempt-2/iter_0000030").string());
+  EXPECT_EQ(look.found(0).shards(), 1U);
+  EXPECT_EQ(look.found(0).bytes(), shard("x").size());
+  EXPECT_EQ(look.found(1).step(), 20);
+  look.Clear();
+  order.mutable_look_first()->set_beyond(30);
+  EXPECT_EQ(look_for_newer(order, look), "");
+  order.mutable_look_first()->set_beyond(-1);
+  order.mutable_watching()->set_shards(2);
+  EXPECT_EQ(look_for_newer(order, look), "") << "half of each is missing, in all of them alike";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct Failing : SmallWorld {
 
 TEST(StartFailures, EveryKindHasOneAtFault) {
   using enum StartFailure;
-  for (const StartFailure why : {Gone, Launch, Port, Disk, Node}) {
+  for (const StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint}) {
     EXPECT_FALSE(is_jobs_own(why, JobRecord()) && is_nodes_own(why)) << to_string(why);
     EXPECT_EQ(is_jobs_own(why, JobRecord()), why == Launch) << to_string(why);
   }

@@ -118,6 +118,18 @@ TEST_F(MegatronTree, EveryShardOfAnEarlierStepIsExpected) {
   EXPECT_FALSE(complete(scan(1)[0]));
 }
 
+// A directory that no rank could write was missing in every step, so that each looked whole beside its neighbours.
+TEST_F(MegatronTree, AsManyShardsAsTheJobSays) {
+  layout = std::move(make_layout("megatron", {.shards = 2}).value());
+  for (const int step : {20, 40}) save(step, {"mp_rank_00"});
+  tracker("40");
+  auto found = scan();
+  EXPECT_EQ(found[0].expected, 2u);
+  EXPECT_FALSE(complete(found[0]));
+  save(40, {"mp_rank_00", "mp_rank_01"});
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
 TEST_F(MegatronTree, ADistributedOptimizersFileIsNeededOnceAnyShardHasOne) {
   save(20, {"mp_rank_00", "mp_rank_01"}, true);
   tracker("20");
@@ -183,7 +195,8 @@ TEST_F(MegatronTree, TorchDistIsSealedByItsMetadata) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
-// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two names; the first was never finished, and so neither was the checkpoint.
+// Other ranks' files may be there before rank 0's common.pt. The two looks gave the shard two names; the first was never finished, and so neither was the
+// checkpoint.
 TEST_F(MegatronTree, TorchDistHasTheSameShardFromItsFirstFileOn) {
   const std::string dir = "/s/iter_0000020/";
   view.files[dir + "__3_0.distcp"] = "data";

@@ -24,6 +24,22 @@ Words arguments(const char* engine, const Words& given, bool resumes, const Word
   return {plan->ranks[0].argv.begin() + 3, plan->ranks[0].argv.end()};
 }
 
+// Nobody told how many directories a checkpoint has: one that was missing in all of them was not missed.
+TEST(Megatron, TellsHowManyShardsACheckpointHas) {
+  const auto shards = [](const Words& given) {
+    auto spec = spec_of("megatron", given);
+    auto request = request_of(spec);
+    const auto plan = plan_launch(request);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return plan ? plan->watching.shards() : 0;
+  };
+  EXPECT_EQ(shards({"--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size=2"}), 4U);
+  EXPECT_EQ(shards({"--tensor-model-parallel-size", "2", "--expert-model-parallel-size", "2", "--num-experts", "4"}), 4U);
+  EXPECT_EQ(shards({"--lr", "1"}), 0U) << "a script may set them by itself";
+  EXPECT_EQ(shards({"--tensor-model-parallel-size", "2", "--yaml-cfg", "x.yaml"}), 0U);
+  EXPECT_EQ(shards({"--tensor-model-parallel-size", "${world_size}"}), 0U);
+}
+
 TEST(Megatron, SavesIntoTheAttemptsDirectoryAndLoadsWhatItIsTo) {
   const std::string save1 = "/out/j/checkpoints/attempt-1", save2 = "/out/j/checkpoints/attempt-2", links = "/out/j/resume/attempt-2";
   struct Row {

@@ -24,7 +24,7 @@ FIELDS(ControllerStarted, a, b, c)
 FIELDS(NodeDeclaredDead, a, b)
 FIELDS(CancelRequested, a, b)
 FIELDS(AttemptPlaced, a, b, c, d, e, f)
-FIELDS(NodeStartFailed, a, b, c, d, e, f)
+FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h, i)
 FIELDS(PredecessorSucceeded, a, b, c, d)
@@ -44,7 +44,7 @@ FIELDS(JobArchived, a, b, c, d, e, f, g)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
-FIELDS(ResumePoint, a, b, c, d)
+FIELDS(ResumePoint, a, b, c, d, e)
 #undef FIELDS
 auto fields(const core::NodeRegistered& whole) {
   const auto& [node, instance, boot_id, inventory, version] = whole;
@@ -116,7 +116,7 @@ TEST(Codec, WhatIsAbsentStaysAbsent) {
 
 TEST(Codec, EveryStartFailureComesBackAsItWent) {
   using enum core::StartFailure;
-  for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node}) {
+  for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint}) {
     const auto back = decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(std::get<core::NodeStartFailed>(back->body).why, why);
