@@ -42,7 +42,7 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
 Result<v1::Job> job_of(const Context& context, const std::string& name) {
   auto session = context.connect();
   if (!session) return fail(std::move(session.error()));
-  return job_with_all(*session, name);
+  return job_with_all(*session, name, true);
 }
 
 Result<int> list(const Context& context, const std::string& job, const std::string& output) {

@@ -45,6 +45,7 @@ Result<Aim> aim(const Session& session, Interrupt& interrupt, const EventsOption
   }
   v1::GetJobRequest as_job;
   as_job.set_job(options.target);
+  as_job.set_name_prefix(true);
   const auto job = ask(session, &Jobs::GetJob, as_job, &interrupt);
   if (!job) return fail(job.error());
   if (job->asked_for_chain()) {

@@ -147,6 +147,7 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
   if (!options.since.empty()) return " since then";
   v1::GetJobRequest request;
   request.set_job(options.job);
+  request.set_name_prefix(true);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
   if (!answer) return " yet";
   const v1::Job& job = answer->job();
@@ -165,6 +166,7 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
   return connected(context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
     v1::GetJobRequest which;
     which.set_job(options.job);
+    which.set_name_prefix(true);
     const auto job = ask(session, &Jobs::GetJob, which, &interrupt);
     if (!job && interrupt.fired()) return interrupt.timed_out() ? kTimedOut : kOk;
     if (!job) return fail(job.error());

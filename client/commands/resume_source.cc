@@ -59,9 +59,10 @@ std::optional<std::string> without_number(const std::string& name, const std::st
 
 }  // namespace
 
-Result<v1::Job> job_with_all(const Session& session, const std::string& name) {
+Result<v1::Job> job_with_all(const Session& session, const std::string& name, bool name_prefix) {
   v1::GetJobRequest request;
   request.set_job(name);
+  request.set_name_prefix(name_prefix);
   auto answer = ask(session, &Jobs::GetJob, request);
   if (!answer) return fail(std::move(answer.error()));
   v1::Job job = std::move(*answer->mutable_job());

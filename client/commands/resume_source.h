@@ -27,8 +27,8 @@ Result<void> check_checkpoint(const ResumeSource& source);
 // On stderr: that it is one which was set aside.
 void tell_set_aside(const Context& context, const ResumeSource& source);
 
-// With all of its checkpoints: an answer holds the newest thousand.
-Result<v1::Job> job_with_all(const Session& session, const std::string& name);
+// With all of its checkpoints: an answer holds the newest thousand. `name_prefix`: to be shown alone, so that the beginning of a name will do.
+Result<v1::Job> job_with_all(const Session& session, const std::string& name, bool name_prefix = false);
 
 // "NAME-r2" for `letters` "r": the first number that no job has. Of a job that such a name was made for, NAME is what that was made of.
 Result<std::string> next_name(const Session& session, const v1::JobSpec& spec, const std::string& letters);

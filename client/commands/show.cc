@@ -95,6 +95,7 @@ Result<int> show_job(const Context& context, const std::string& job, const std::
   const auto fetch = [&] {
     v1::GetJobRequest request;
     request.set_job(job);
+    request.set_name_prefix(true);
     return ask(context, &Jobs::GetJob, request);
   };
   return show_answer<v1::GetJobResponse>(output, fetch,

@@ -13,8 +13,9 @@ namespace {
 Result<int> watch(const Context& context, const Session& session, Interrupt& interrupt, const std::string& job, bool logs) {
   v1::GetJobRequest request;
   request.set_job(job);
+  request.set_name_prefix(true);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
-  if (!answer || !answer->asked_for_chain()) return follow(context, session, interrupt, {.job = job, .logs = logs});
+  if (!answer || !answer->asked_for_chain()) return follow(context, session, interrupt, {.job = answer ? answer->job().id() : job, .logs = logs});
   const auto& chain = answer->chain();
   const auto now = std::ranges::find(chain, answer->job().id(), &v1::ChainStage::job_id);
   return follow_chain(context, session, interrupt, {now, chain.end()},

@@ -14,6 +14,7 @@ namespace {
 void print_stage(const Context& context, const std::string& job, const std::string& id) {
   v1::GetJobRequest request;
   request.set_job(job);
+  request.set_name_prefix(true);
   const auto answer = ask(context, &Jobs::GetJob, request);
   if (!answer || !answer->asked_for_chain() || answer->job().id() != id) return;
   fmt::print("stage {}, job {}\n", render::printable(answer->job().spec().stage().name()), render::printable(id));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
 #include <vector>
 
 #include "controller/api/chain_view.h"
@@ -23,11 +24,54 @@ JobRef stage_of(const core::Ledger& ledger, const JobId& chain) {
   return ref;
 }
 
+constexpr std::size_t kEndLeast = 4;  // characters of an id: as many as are of chance
+constexpr std::size_t kToldMost = 4;
+
 template <class Map>
 void add_with_prefix(const Map& map, const std::string& prefix, bool archived, std::vector<JobRef>& found) {
-  for (auto at = map.lower_bound(JobId(prefix)); at != map.end() && at->first.str().starts_with(prefix) && found.size() < 4; ++at) {
+  for (auto at = map.lower_bound(JobId(prefix)); at != map.end() && at->first.str().starts_with(prefix) && found.size() < kToldMost; ++at) {
     found.push_back({.id = at->first, .archived = archived});
   }
+}
+
+template <class Map>
+void add_with_end(const Map& map, const std::string& end, bool archived, std::vector<JobRef>& found) {
+  for (auto at = map.rbegin(); at != map.rend() && found.size() < kToldMost; ++at) {
+    if (at->first.str().ends_with(end)) found.push_back({.id = at->first, .archived = archived});
+  }
+}
+
+Error ambiguous(const std::string& doing, std::string_view part, const std::vector<JobRef>& found) {
+  std::string some;
+  for (const JobRef& one : found) some += (some.empty() ? "'" : ", '") + one.id.str() + "'";
+  return {ErrorCode::Conflict, fmt::format("{}: the {} is ambiguous ({}); give more of the id", doing, part, some)};
+}
+
+// Names that begin with `prefix`: of what has not ended, else of all. A chain that is among them stands for its stages.
+std::set<std::string> names_beginning(const core::Ledger& ledger, const std::string& prefix) {
+  std::set<std::string> live, ended;
+  const auto add = [&](bool is_live, const std::string& name) {
+    if (name.starts_with(prefix)) (is_live ? live : ended).insert(name);
+  };
+  for (const auto& [id, job] : ledger.jobs) add(!core::is_final(job.phase), job.spec.name());
+  for (const auto& [id, stone] : ledger.tombstones) add(false, stone.name);
+  for (const auto& [name, chain] : ledger.chain_names) {
+    if (!name.starts_with(prefix)) continue;
+    std::erase_if(live, [&](const std::string& one) { return one.starts_with(name + "."); });
+    std::erase_if(ended, [&](const std::string& one) { return one.starts_with(name + "."); });
+    add(is_live_chain(ledger, chain), name);
+  }
+  return live.empty() ? ended : live;
+}
+
+std::string some_of(const std::set<std::string>& names) {
+  std::string some;
+  std::size_t told = 0;
+  for (const std::string& name : names) {
+    if (++told > kToldMost) return some + fmt::format(" and {} more", names.size() - kToldMost);
+    some += (some.empty() ? "'" : ", '") + name + "'";
+  }
+  return some;
 }
 
 constexpr std::string_view kChainMark = "chain:";
@@ -47,7 +91,7 @@ Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id, 
 
 }  // namespace
 
-Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) {
+Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, RefFor use) {
   const std::string doing = "finding job '" + text + "'";
   if (text.empty()) return fail(ErrorCode::InvalidArgument, "finding a job: no id, name or '@last' was given");
   if (text == "@last") {
@@ -84,12 +128,19 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text) 
   add_with_prefix(ledger.jobs, text, false, found);
   add_with_prefix(ledger.tombstones, text, true, found);
   if (found.size() == 1) return found.front();
-  if (found.size() > 1) {
-    std::string some;
-    for (const JobRef& one : found) some += (some.empty() ? "'" : ", '") + one.id.str() + "'";
-    return fail(ErrorCode::Conflict, doing + ": the prefix is ambiguous (" + some + "); give more of the id");
+  if (found.size() > 1) return fail(ambiguous(doing, "prefix", found));
+  if (text.size() >= kEndLeast) {
+    add_with_end(ledger.jobs, text, false, found);
+    add_with_end(ledger.tombstones, text, true, found);
   }
+  if (found.size() == 1) return found.front();
+  if (found.size() > 1) return fail(ambiguous(doing, "end", found));
   if (looks_like_id(text)) return JobRef{.id = id, .archived = true};  // older than every tombstone, perhaps
+  const std::set<std::string> names = names_beginning(ledger, text);
+  if (use == RefFor::Acting && !names.empty())
+    return fail(ErrorCode::NotFound, fmt::format("{}: no job has this id or name; write the whole name of {}", doing, some_of(names)));
+  if (names.size() == 1) return resolve_job(ledger, *names.begin());
+  if (names.size() > 1) return fail(ErrorCode::Conflict, fmt::format("{}: several names begin so ({}); give more of the name", doing, some_of(names)));
   return fail(ErrorCode::NotFound, doing + ": no job has this id, prefix or name; 'muster ps -a' lists them");
 }
 

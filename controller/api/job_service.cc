@@ -137,7 +137,7 @@ grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job());
+      const auto ref = resolve_job(view.ledger, request->job(), request->name_prefix() ? RefFor::Reading : RefFor::Acting);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       response->set_asked_for_chain(!ref->chain.empty());
       for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, ref->id))) *response->add_chain() = std::move(stage);
@@ -216,7 +216,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* context, const v1::ExplainJobRequest* request, v1::ExplainJobResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job());
+      const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       const auto fill = [response](const View& shown, const core::JobRecord& job) {
         response->set_job_id(job.id.str());
@@ -244,7 +244,7 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* context, const v1::ReadSeriesRequest* request, v1::ReadSeriesResponse* response) {
   return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job());
+      const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       edge_.work.post("series-read", [this, reactor, response, id = ref->id] {
         const auto points = edge_.logs.series(id);

@@ -66,7 +66,7 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(Edge& edge, Log
 
 void LogStream::open(const View& view) {
   if (cancelled_) return;  // nobody would take the watcher away again; cancelled after this, OnDone's removal comes behind us on the strand
-  const auto ref = resolve_job(view.ledger, request_.job());
+  const auto ref = resolve_job(view.ledger, request_.job(), RefFor::Reading);
   if (!ref) return post("logs-refused", [status = rpc::to_status(ref.error())](LogStream& self) { self.finish(status); });
   if (ref->archived) {
     read_archived(edge_.shell, ref->id, false, [stream = shared_from_this()](Result<ArchivedRecord> record) {

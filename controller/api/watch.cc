@@ -61,7 +61,7 @@ void WatchStream::open(const View& view) {
     attach(JobId());
     return;
   }
-  const auto ref = resolve_job(view.ledger, request_.job());
+  const auto ref = resolve_job(view.ledger, request_.job(), RefFor::Reading);
   if (!ref) return end(rpc::to_status(ref.error()));
   if (!ref->archived) {
     const bool over = core::is_final(view.ledger.jobs.at(ref->id).phase);

@@ -109,6 +109,18 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   EXPECT_TRUE(resolve_job(ledger_, "llama")->archived);
 }
 
+// The beginning of a chain's name is that of all its stages' names: the chain is meant, and nothing is ambiguous.
+TEST_F(ChainView, TheBeginningOfItsNameIsForReading) {
+  add(a_, "a", JobPhase::Succeeded);
+  add(b_, "b", JobPhase::Running);
+  const auto ref = resolve_job(ledger_, "lla", RefFor::Reading);
+  ASSERT_TRUE(ref) << ref.error().message;
+  EXPECT_EQ(ref->chain.str(), a_);
+  EXPECT_EQ(ref->id.str(), b_);
+  EXPECT_EQ(resolve_job(ledger_, "llama.a", RefFor::Reading)->id.str(), a_);
+  EXPECT_EQ(resolve_job(ledger_, "lla").error().code, ErrorCode::NotFound);
+}
+
 // A name is the newest chain's; by the id of any of its jobs each is named for ever.
 TEST_F(ChainView, ItsIdIsTypedForAJob) {
   add(a_, "a", JobPhase::Failed);
