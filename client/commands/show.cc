@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/render/incident.h"
+#include "client/render/job_table.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -46,10 +48,14 @@ std::vector<std::string> why_it_waits(const Context& context, const v1::Job& job
 void print_chain(const Context& context, const v1::GetJobResponse& answer) {
   if (answer.chain().empty()) return;
   render::Table table{.columns = {{"STAGE"}, {"ID"}, {"PHASE"}, {""}}, .rows = {}};
-  for (const v1::ChainStage& stage : answer.chain()) {
+  std::vector<std::string> ids;
+  for (const v1::ChainStage& stage : answer.chain()) ids.push_back(stage.job_id());
+  ids = render::short_ids(ids);
+  for (int i = 0; i < answer.chain_size(); ++i) {
+    const v1::ChainStage& stage = answer.chain(i);
     const bool shown = stage.job_id() == answer.job().id();
     table.rows.push_back(
-        {stage.stage(), stage.job_id(), context.out.paint(render::phase_tint(stage.phase()), render::phase_text(stage.phase())), shown ? "(below)" : ""});
+        {stage.stage(), ids[static_cast<std::size_t>(i)], context.out.paint(render::phase_tint(stage.phase()), render::phase_text(stage.phase())), shown ? "(below)" : ""});
   }
   fmt::print("{}", render::field_line(context.out, "chain", context.out.paint(render::Tint::Bold, answer.job().spec().stage().chain_name())));
   fmt::print("{}\n", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
@@ -62,6 +68,9 @@ void print_job(const Context& context, const v1::Job& job) {
   line("id", job.id());
   line("phase", context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
   for (const std::string& why : why_it_waits(context, job)) line("why", why);
+  if (!job.spec().description().empty()) line("description", job.spec().description());
+  const std::map<std::string, std::string> labels(job.spec().labels().begin(), job.spec().labels().end());
+  for (const auto& [name, value] : labels) line("label", fmt::format("{}={}", name, value));
   line("engine", job.spec().engine());
   line("submitted", render::ago_text(job.submitted_at(), now));
   if (job.has_ended_at()) line("ended", render::ago_text(job.ended_at(), now));

@@ -12,6 +12,25 @@ std::string pad(std::string cell, std::size_t columns, Align align) {
   return align == Align::Left ? cell + blanks : blanks + cell;
 }
 
+constexpr std::size_t kLastLeast = 16;  // of a last column of text that much is worth showing
+
+// Cuts the cells of columns that allow it until all but the last column's end are within `width`.
+void make_room(Table& table, std::vector<std::size_t>& widths, std::size_t width) {
+  if (widths.empty()) return;
+  const bool text_last = table.columns.back().align == Align::Left;
+  std::size_t need = 2 * (widths.size() - 1) + (text_last ? std::min(widths.back(), kLastLeast) : widths.back());
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) need += widths[i];
+  for (std::size_t i = 0; i < widths.size() && need > width; ++i) {
+    const std::size_t least = table.columns[i].least;
+    if (least == 0 || widths[i] <= least) continue;
+    const std::size_t less = std::min(need - width, widths[i] - least);
+    widths[i] -= less;
+    need -= less;
+    for (auto& row : table.rows)
+      if (i < row.size()) row[i] = clip(row[i], widths[i]);
+  }
+}
+
 }  // namespace
 
 std::string to_text(const Table& given, const Style& style, std::size_t width) {
@@ -24,6 +43,7 @@ std::string to_text(const Table& given, const Style& style, std::size_t width) {
   for (const auto& row : table.rows) {
     for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
+  if (width > 0) make_room(table, widths, width);
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string text;
     for (std::size_t i = 0; i < cells.size(); ++i) {

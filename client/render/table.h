@@ -1,6 +1,8 @@
-// Columns for a person: as wide as their widest cell, numbers to the right, the last column cut at the terminal's edge.
+// Columns for a person: as wide as their widest cell, numbers to the right, the last column cut at the terminal's edge. A column whose cells may be cut gives
+// way first, so that one long name does not push the others over it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@ enum class Align : std::uint8_t { Left, Right };
 struct Column {
   std::string title;
   Align align = Align::Left;
+  std::size_t least = 0;  // where the table is wider than the terminal its cells are cut, to no less than this; 0: never
 };
 struct Table {
   std::vector<Column> columns;

@@ -241,6 +241,8 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
     *shown.mutable_spec() = job.spec;
   } else {
     shown.mutable_spec()->set_name(job.spec.name());
+    shown.mutable_spec()->set_description(job.spec.description());
+    *shown.mutable_spec()->mutable_labels() = job.spec.labels();
     shown.mutable_spec()->set_engine(job.spec.engine());
     if (job.spec.recovery().has_max_restarts()) shown.mutable_spec()->mutable_recovery()->set_max_restarts(job.spec.recovery().max_restarts());
     for (const JobId& id : job.waits_for) shown.mutable_spec()->mutable_schedule()->add_after(id.str());

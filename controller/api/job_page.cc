@@ -4,12 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/shell/replay.h"
 
 namespace muster::controller {
 namespace {
 
+constexpr std::size_t kWhyBytesMost = 256;
 constexpr std::size_t kStride = 16;  // archived jobs in memory at once: the rows of one may have megabytes
 
 }  // namespace
@@ -17,6 +19,11 @@ constexpr std::size_t kStride = 16;  // archived jobs in memory at once: the row
 void JobPage::add(v1::Job job) {
   bytes_ += job.ByteSizeLong();
   jobs_.push_back(std::move(job));
+}
+
+void JobPage::explain(const std::map<JobId, std::string>& why) {
+  for (v1::Job& job : jobs_)
+    if (const auto told = why.find(JobId(job.id())); told != why.end()) job.set_waits_for(bounded(told->second, kWhyBytesMost));
 }
 
 // Behind the end of a page that was cut nothing is known.

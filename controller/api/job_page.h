@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ class JobPage {
   explicit JobPage(std::size_t size) : size_(size) {}
   // Newest first; not to a full one.
   void add(v1::Job job);
+  // Why some of them wait: a sentence each, short beside the job.
+  void explain(const std::map<JobId, std::string>& why);
   [[nodiscard]] bool full() const { return jobs_.size() >= size_ || bytes_ >= kBytes; }
   bool more = false;  // there are jobs behind the last one
 

@@ -16,6 +16,7 @@
 #include "controller/api/job_page.h"
 #include "controller/api/plan.h"
 #include "controller/core/chains.h"
+#include "controller/core/queue_why.h"
 
 namespace muster::controller {
 namespace {
@@ -167,11 +168,14 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
       const auto& jobs = view.ledger.jobs;
       auto at = request->page_token().empty() ? jobs.end() : jobs.lower_bound(JobId(request->page_token()));
       JobPage page(size);
+      std::vector<JobId> queued;
       while (at != jobs.begin() && !page.full()) {
         --at;
         if (!request->all() && core::is_final(at->second.phase)) continue;
         page.add(to_v1(at->second, view.presence, edge_.cluster_out, Detail::List));
+        if (at->second.phase == core::JobPhase::Queued) queued.push_back(at->first);
       }
+      page.explain(core::queue_why(view.ledger, view.presence, queued, view.now, view.limits));
       page.more = at != jobs.begin();
       if (!request->all()) {
         page.fill(*response);

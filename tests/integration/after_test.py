@@ -33,7 +33,7 @@ class After(unittest.TestCase):
             self.assertEqual(cluster.show(three)["spec"]["schedule"]["after"], [two, one])
             first.wait(one, 3)
             self.assertIn(f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two))
-            self.assertRegex(cluster.muster("ps"), r"two +\w+ +queued behind one ")
+            self.assertRegex(cluster.muster("ps"), r"two +\w+ +queued .* behind one\n")
             # Both devices are there and one is free: it does not wait for that. What comes behind the waiting ones is not held up.
             other = cluster.submit(cluster.stub("other", "--steps", 3, devices=1))
             cluster.wait(other)

@@ -180,7 +180,7 @@ class Stages(unittest.TestCase):
             self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).stderr)
 
             cluster.muster("wait", first, "--for", "running")
-            self.assertRegex(cluster.muster("ps"), r"flow\.b +\w+ +queued behind flow\.a ")
+            self.assertRegex(cluster.muster("ps"), r"flow\.b +\w+ +queued .* behind flow\.a\n")
             self.assertEqual(cluster.show("flow")["id"], first)
             self.assertEqual([(stage["stage"], stage["jobId"]) for stage in cluster.show("flow.b")["chain"]], [(name, job["id"]) for name, job in zip("abc", chain)])
             self.assertEqual(cluster.run("logs", "flow").stderr.splitlines()[0], f"stage a, job {first}")

@@ -1,0 +1,150 @@
+#include "client/render/job_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "client/render/table.h"
+#include "client/render/text.h"
+
+namespace muster::render {
+namespace {
+
+constexpr std::size_t kIdLeast = 6;     // of an id's end: all of its chance, and of its time about a second
+constexpr std::size_t kNameLeast = 12;  // what a name keeps where the terminal is narrow
+
+std::string step_text(const v1::Progress& progress) {
+  if (progress.step() < 0 || (progress.step() == 0 && !progress.has_loss() && progress.total() == 0)) return "-";
+  return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total()) : fmt::format("{}", progress.step());
+}
+
+// Of this attempt; 0 = unknown. Not every program writes how long a step took: then the mean since its ranks were up, their set-up among it.
+double step_seconds(const v1::Job& job) {
+  const v1::Progress& progress = job.progress();
+  if (progress.step_seconds() > 0 || job.attempts().empty()) return progress.step_seconds();
+  const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
+  const std::int64_t steps = progress.step() - (attempt.has_resume() ? attempt.resume().step() : 0);
+  if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() || !progress.has_at()) return 0;
+  return std::chrono::duration<double>(wall_time(progress.at()) - wall_time(attempt.running_at())).count() / static_cast<double>(steps);
+}
+
+std::string eta_text(const v1::Job& job) {
+  const v1::Progress& progress = job.progress();
+  const double each = step_seconds(job);
+  if (job.phase() != v1::JOB_PHASE_RUNNING || progress.total() <= 0 || each <= 0) return "-";
+  const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) * each;
+  return duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
+}
+
+// How long its latest attempt has run, or ran.
+std::string run_text(const v1::Job& job, WallTime now) {
+  if (job.attempts().empty() || job.phase() == v1::JOB_PHASE_QUEUED) return "-";
+  const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
+  if (!attempt.has_running_at()) return "-";
+  const WallTime end = attempt.has_ended_at() ? wall_time(attempt.ended_at()) : job.has_ended_at() ? wall_time(job.ended_at()) : now;
+  return duration_text(end - wall_time(attempt.running_at()));
+}
+
+// Behind whom it waits, by name where the list has it; why it waits; what it failed of.
+std::string reason_text(const v1::Job& job, const std::map<std::string_view, std::string_view>& names) {
+  const auto& after = job.spec().schedule().after();
+  if (job.phase() == v1::JOB_PHASE_QUEUED && !after.empty()) {
+    const auto named = names.find(after[0]);
+    const std::string text = fmt::format("behind {}", named == names.end() ? std::string_view(after[0]) : named->second);
+    return after.size() == 1 ? text : text + fmt::format(" and {} more", after.size() - 1);
+  }
+  if (job.phase() == v1::JOB_PHASE_QUEUED) return job.waits_for();
+  return job.phase() == v1::JOB_PHASE_FAILED || job.phase() == v1::JOB_PHASE_CANCELLED ? job.verdict().reason() : "";
+}
+
+std::string labels_text(const v1::JobSpec& spec) {
+  const std::map<std::string, std::string> sorted(spec.labels().begin(), spec.labels().end());
+  std::string text;
+  for (const auto& [name, value] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  return text.empty() ? "-" : text;
+}
+
+std::string nodes_text(const v1::Job& job) {
+  std::string nodes;
+  if (job.attempts_size() > 0) {
+    for (const auto& node : job.attempts(job.attempts_size() - 1).nodes()) nodes += (nodes.empty() ? "" : ",") + node.node();
+  }
+  return nodes.empty() ? "-" : nodes;
+}
+
+}  // namespace
+
+std::vector<std::string> short_ids(const std::vector<std::string>& ids) {
+  std::size_t length = kIdLeast, most = 0;
+  for (const std::string& id : ids) most = std::max(most, id.size());
+  const auto end_of = [](const std::string& id, std::size_t end) { return id.substr(id.size() - std::min(id.size(), end)); };
+  const auto alike = [&] {
+    std::set<std::string> ends;
+    return !std::ranges::all_of(ids, [&](const std::string& id) { return ends.insert(end_of(id, length)).second; });
+  };
+  while (length < most && alike()) ++length;
+  std::vector<std::string> out;
+  for (const std::string& id : ids) out.push_back(end_of(id, length));
+  return out;
+}
+
+std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& style, std::size_t width, WallTime now) {
+  Table table{.columns = {{.title = "NAME", .least = kNameLeast},
+                          {"ID"},
+                          {"PHASE"},
+                          {"STEP", Align::Right},
+                          {"LOSS", Align::Right},
+                          {"ETA", Align::Right},
+                          {"RUN", Align::Right},
+                          {"RESTARTS", Align::Right},
+                          {"AGE", Align::Right}},
+              .rows = {}};
+  if (wide) {
+    table.columns.push_back({"ATTEMPT", Align::Right});
+    for (const char* title : {"NODES", "ENGINE", "LABELS", "DESCRIPTION"}) table.columns.push_back({title});
+  }
+  std::map<std::string_view, std::string_view> names;
+  std::vector<std::string> ids;
+  for (const auto& job : jobs) {
+    names.emplace(job.id(), job.spec().name());
+    ids.push_back(job.id());
+  }
+  const std::vector<std::string> shown = wide ? ids : short_ids(ids);
+  bool any_reason = false;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const v1::Job& job = jobs[i];
+    std::vector<std::string> row = {job.spec().name(),
+                                    shown[i],
+                                    style.paint(phase_tint(job.phase()), phase_text(job.phase())),
+                                    step_text(job.progress()),
+                                    job.progress().has_loss() ? fmt::format("{:.4f}", job.progress().loss()) : "-",
+                                    eta_text(job),
+                                    run_text(job, now),
+                                    fmt::format("{}", job.restarts()),
+                                    duration_text(now - wall_time(job.submitted_at()))};
+    if (wide) {
+      row.push_back(fmt::format("{}", job.attempt()));
+      row.push_back(nodes_text(job));
+      row.push_back(job.spec().engine());
+      row.push_back(labels_text(job.spec()));
+      row.push_back(job.spec().description().empty() ? "-" : job.spec().description());
+    }
+    row.push_back(reason_text(job, names));
+    any_reason = any_reason || !row.back().empty();
+    table.rows.push_back(std::move(row));
+  }
+  if (any_reason) {
+    table.columns.push_back({"REASON"});
+    for (auto& row : table.rows)
+      if (row.back().empty()) row.back() = "-";
+  } else {
+    for (auto& row : table.rows) row.pop_back();
+  }
+  return to_text(table, style, width);
+}
+
+}  // namespace muster::render

@@ -1,0 +1,70 @@
+// The story: `ps` showed "queued" and no more, and who wanted to know why asked `muster why` job by job. Each such answer searches places for the job and for
+// those ahead of it: for a list the searches are few, and every queued job is told something.
+#include "controller/core/queue_why.h"
+
+#include <gmock/gmock.h>
+
+#include "small_world.h"
+
+namespace muster::core {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::map<JobId, std::string> why(const SmallWorld& world, const std::vector<std::string>& ids) {
+  return queue_why(world.ledger, world.presence, {ids.begin(), ids.end()}, world.now, world.limits);
+}
+
+TEST(QueueWhy, TheNextIsToldWhatItNeedsAndTheOthersBehindWhom) {
+  SmallWorld world;
+  world.submit("wide", SmallWorld::spec("wide", 3, 1));
+  world.node("n0", 2);
+  world.submit("runs", SmallWorld::spec("runs", 1, 2));
+  for (const char* id : {"second", "third", "fourth"}) world.submit(id, SmallWorld::spec(id, 1, 2));
+  ASSERT_EQ(world.job("runs").phase, JobPhase::Launching);
+  const auto told = why(world, {"wide", "second", "third", "fourth"});
+  ASSERT_EQ(told.size(), 4U);
+  EXPECT_THAT(told.at(JobId("wide")), HasSubstr("need 3 nodes"));
+  EXPECT_THAT(told.at(JobId("second")), StartsWith("need 1 node with 2 devices, 0 fit"));
+  EXPECT_EQ(told.at(JobId("third")), "behind 'second' in the queue, 1 ahead");
+  EXPECT_EQ(told.at(JobId("fourth")), "behind 'second' in the queue, 2 ahead");
+  EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), told.at(JobId("fourth"))) << "those ahead are not of the list";
+}
+
+TEST(QueueWhy, ManyThatNoNodeCouldHoldAreAllToldSomething) {
+  SmallWorld world;
+  std::vector<std::string> ids;
+  for (int count = 0; count < 100; ++count) {
+    ids.push_back(fmt::format("wide{:03}", count));
+    world.submit(ids.back(), SmallWorld::spec(ids.back(), 2, 1), ids.back());
+  }
+  world.node("n0", 1);
+  const auto told = why(world, ids);
+  ASSERT_EQ(told.size(), 100U);
+  EXPECT_THAT(told.at(JobId("wide000")), HasSubstr("need 2 nodes"));
+  EXPECT_EQ(told.at(JobId("wide099")), "waits for other nodes");
+}
+
+TEST(QueueWhy, APredecessorIsNamed) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("first", SmallWorld::spec("first", 1, 1));
+  v1::JobSpec after = SmallWorld::spec("then", 1, 1);
+  after.mutable_schedule()->add_after("first");
+  world.submit("then", after);
+  EXPECT_THAT(why(world, {"then"}).at(JobId("then")), StartsWith("waits for job 'first'"));
+}
+
+TEST(QueueWhy, AStartedControllerSaysThatItListens) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("runs", SmallWorld::spec("runs", 1, 1));
+  world.submit("waits", SmallWorld::spec("waits", 1, 1));
+  world.presence = Presence{};
+  world.presence.listening_since = world.now.boot;
+  EXPECT_THAT(why(world, {"waits"}).at(JobId("waits")), HasSubstr("just started"));
+}
+
+}  // namespace
+}  // namespace muster::core
