@@ -6,16 +6,19 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "agent/core/utf8.h"
 #include "agent/probe/inventory.h"
+#include "common/base/duration.h"
 #include "common/rpc/endpoint_file.h"
 
 namespace muster::agent {
 namespace {
 
 // A look is some thirty short programs on a node with eight cards: often enough to keep a sick one from the next job, seldom enough to cost nothing.
-constexpr double kProbeInterval = 30;
+constexpr const char* kProbeInterval = "30s";
+constexpr Duration kProbeIntervalMost = std::chrono::hours(24);
 
 bool is_file_name(const std::string& controller) { return controller.find('/') != std::string::npos && !rpc::is_unix(controller); }
 
@@ -44,10 +47,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   CommandLine line;
   line.state_dir = default_state_dir();
   line.worker = beside_own_binary("muster-worker");
-  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file, devices_from;
+  std::string name = host_name(), state_dir = line.state_dir.string(), worker = line.worker.string(), token_file, devices_from, probe_interval = kProbeInterval;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
-  double probe_interval = kProbeInterval;
   CLI::App app{"muster-agent: starts, minds and reports a node's training processes. Ends with SIGTERM; the processes stay and are adopted by the next start."};
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
   app.add_option("--controller", line.controller, "the controller: unix:/path, host:port, or its endpoint file")->envname("MUSTER_CONTROLLER")->required();
@@ -62,9 +64,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--devices-from", devices_from, "a file with one device a line, in place of asking the tools: id=0 type=ascend910b address=192.1.1.4 ...")
       ->envname("MUSTER_DEVICES_FROM")
       ->excludes(devices_option);
-  app.add_option("--probe-interval", probe_interval, "seconds between looks at the health of devices; 0: they are looked at once")
+  app.add_option("--probe-interval", probe_interval, "time between looks at the health of devices, as 30s; 0: they are looked at once")
       ->envname("MUSTER_PROBE_INTERVAL")
-      ->check(CLI::Range(0.0, 86'400.0))
+      ->type_name("TIME")
       ->capture_default_str();
   app.add_option("--address", line.address, "training address of this node (default: of the interface towards the controller, or to a job's other nodes)")
       ->envname("MUSTER_ADDRESS");
@@ -112,7 +114,10 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.token_file = token_file;
   if (devices_option->count() > 0) line.devices = devices;
   line.devices_from = devices_from;
-  line.probe_interval = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(probe_interval));
+  auto interval = parse_duration(probe_interval);
+  if (!interval) return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
+  if (*interval > kProbeIntervalMost) return fail(ErrorCode::InvalidArgument, "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
+  line.probe_interval = *interval;
   return std::optional(std::move(line));
 }
 

@@ -57,6 +57,10 @@ int run_verb(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
+    if (const std::string unknown = unknown_verb(app, argc, argv); !unknown.empty()) {
+      fmt::print(stderr, "muster: {}\n", unknown);
+      return kUsage;
+    }
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "muster: {}\n", usage_text(app, error, argc, argv));

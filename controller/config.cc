@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/base/duration.h"
 #include "common/rpc/channel.h"
 #include "controller/core/core.h"
 
@@ -32,22 +33,6 @@ std::string_view version() { return MUSTER_VERSION; }
 
 bool Config::listens_on_tcp() const {
   return std::ranges::any_of(listen, [](const std::string& address) { return !rpc::is_unix(address); });
-}
-
-Result<Duration> parse_duration(std::string_view text) {
-  const std::string doing = "duration '" + std::string(text) + "'";
-  std::int64_t number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
-  if (error != std::errc() || number < 0 || number > 1'000'000)
-    return fail(ErrorCode::InvalidArgument, doing + ": not a number with a unit (250ms, 3s, 10m, 2h, 7d)");
-  if (unit == "ms") return std::chrono::milliseconds(number);
-  if (unit == "s") return std::chrono::seconds(number);
-  if (unit == "m") return std::chrono::minutes(number);
-  if (unit == "h") return std::chrono::hours(number);
-  if (unit == "d") return std::chrono::hours(24 * number);
-  if (unit.empty() && number == 0) return Duration::zero();
-  return fail(ErrorCode::InvalidArgument, doing + ": give a unit (ms, s, m, h, d)");
 }
 
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text) {
@@ -154,15 +139,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (!config.token_file.empty()) config.token_file = std::filesystem::absolute(config.token_file, ignored);
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
-  if (!archive) return wrong(archive.error());
+  if (!archive) return wrong(std::move(archive.error()).in("--archive-after"));
   config.archive_after = *archive;
   auto keep = parse_duration(archive_keep);
-  if (!keep) return wrong(keep.error());
+  if (!keep) return wrong(std::move(keep.error()).in("--archive-keep"));
   if (*keep < core::Limits().tombstone_keep)
     return end(kUsage, "muster-controller: --archive-keep must be 7d or more: so long a finished job is known by its id\n");
   config.archive_keep = *keep;
   auto pulse = parse_duration(pulse_interval);
-  if (!pulse) return wrong(pulse.error());
+  if (!pulse) return wrong(std::move(pulse.error()).in("--pulse-interval"));
   if (*pulse < std::chrono::milliseconds(10) || *pulse > std::chrono::minutes(1)) return end(kUsage, "muster-controller: --pulse-interval must be 10ms..1m\n");
   config.pulse_interval = *pulse;
   auto ports = parse_port_range(port_range);

@@ -39,8 +39,6 @@ struct CommandLine {
 };
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-// "250ms", "3s", "10m", "2h", "7d"; a bare 0.
-Result<Duration> parse_duration(std::string_view text);
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text);
 // Addresses that may not be listened on, and why.
 Result<void> check_listen(const Config& config);

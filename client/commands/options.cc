@@ -7,26 +7,17 @@
 #include <cstdlib>
 #include <ctime>
 #include <optional>
+#include <utility>
+
+#include "common/base/duration.h"
 
 namespace muster::client {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::optional<milliseconds> duration_of(std::string_view text) {
-  constexpr double kMost = 10 * 365 * 86400e3;  // nobody means more, and it fits everywhere
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  double scale = 0;
-  if (unit.empty() || unit == "s") scale = 1e3;
-  if (unit == "ms") scale = 1;
-  if (unit == "m") scale = 60e3;
-  if (unit == "h") scale = 3600e3;
-  if (unit == "d") scale = 86400e3;
-  if (error != std::errc() || scale == 0 || !(number >= 0) || number > 1e9) return std::nullopt;
-  return milliseconds(static_cast<std::int64_t>(std::min(kMost, number * scale)));
-}
+// "5", "1.5": a time without its unit.
+bool bare_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos; }
 
 // Eats digits and marks of a time from its front.
 class Scan {
@@ -174,9 +165,10 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return {check, ""};
 }
 
-Result<milliseconds> parse_timeout(std::string_view text) {
-  if (const auto duration = duration_of(text)) return *duration;
-  return fail(ErrorCode::InvalidArgument, fmt::format("time-out '{}': not a duration; write 30s, 5m, 2h or 250ms", text));
+Result<milliseconds> parse_timeout(std::string_view text, std::string_view option) {
+  auto duration = parse_duration(text);
+  if (!duration) return fail(std::move(duration.error()).in(fmt::format("option {}", option)));
+  return std::chrono::ceil<milliseconds>(*duration);
 }
 
 Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts) {
@@ -199,7 +191,9 @@ Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& t
 }
 
 Result<WallTime> parse_since(std::string_view text, WallTime now) {
-  if (const auto duration = duration_of(text)) return now - *duration;
+  if (const auto duration = parse_duration(text)) return now - *duration;
+  if (bare_number(text))
+    return fail(ErrorCode::InvalidArgument, fmt::format("option --since '{}': a number without a unit; write {}s, {}m or {}h (so long ago)", text, text, text, text));
   if (const auto at = date_and_clock(Scan(text))) return *at;
   if (const auto at = clock_alone(Scan(text), now)) return *at;
   return fail(ErrorCode::InvalidArgument,

@@ -29,8 +29,8 @@ CLI::Option* add_number_option(CLI::App& command, const std::string& names, Numb
   return command.add_option(names, into, what)->transform(whole_number(least, most));
 }
 
-// "30s", "5m", "2h", "1d", "250ms"; a bare number is seconds. At most ten years.
-Result<std::chrono::milliseconds> parse_timeout(std::string_view text);
+// common/base/duration.h; `option` is for the error.
+Result<std::chrono::milliseconds> parse_timeout(std::string_view text, std::string_view option = "--timeout");
 
 // "0,8-15", split at the commas. Empty: all of them, as is "all".
 Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts);

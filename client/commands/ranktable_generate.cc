@@ -75,7 +75,7 @@ int generate_server(const Context& context, const GenerateOptions& options) {
   if (const std::string why = ranktable::server_id_problem(server_id); !why.empty()) {
     return report(context, {ErrorCode::InvalidArgument, fmt::format("server ip '{}': it {}", ranktable::shown(server_id), why)});
   }
-  const auto time = parse_timeout(options.tool_timeout);
+  const auto time = parse_timeout(options.tool_timeout, "--tool-timeout");
   if (!time) return report(context, time.error());
   std::vector<std::uint32_t> logic, physical;
   for (const auto& device : *picked) {

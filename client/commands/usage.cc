@@ -4,8 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "common/engine/text.h"
 
 namespace muster::client {
 namespace {
@@ -40,13 +45,65 @@ void name_variables_below(CLI::App& app, const std::string& prefix) {
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) name_variables_below(*verb, prefix + variable_part(verb->get_name()) + "_");
 }
 
+std::vector<std::string_view> verbs_below(const CLI::App& level) {
+  std::vector<std::string_view> names;
+  for (const CLI::App* each : level.get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); })) names.push_back(each->get_name());
+  return names;
+}
+
+// An option whose value is the next word.
+bool takes_next(const CLI::App& level, const std::string& word) {
+  if (word.find('=') != std::string::npos) return false;
+  const auto options = level.get_options([&](const CLI::Option* option) { return option->check_name(word); });
+  return !options.empty() && options.front()->get_type_size() != 0;
+}
+
+// Words of other schedulers for a verb of ours.
+constexpr auto kMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"list", "ps"},      {"list", "ls"},      {"ls", "ps"},        {"jobs", "ps"},       {"queue", "ps"},      {"squeue", "ps"},   {"status", "show"}, {"describe", "show"},
+    {"get", "show"},     {"info", "show"},    {"submit", "run"},    {"sbatch", "run"},    {"start", "run"},   {"apply", "run"},   {"exec", "run"},
+    {"stop", "cancel"},  {"kill", "cancel"},  {"scancel", "cancel"}, {"delete", "cancel"}, {"rm", "cancel"},   {"log", "logs"},    {"tail", "logs"},
+    {"top", "watch"},    {"follow", "watch"}, {"attach", "watch"},  {"restart", "resume"}, {"check", "validate"}, {"lint", "validate"}, {"nodes", "node"},
+    {"hosts", "node"},   {"checkpoint", "ckpt"}, {"help", "--help"},
+});
+
+// Empty: none is near.
+std::string_view verb_meant(std::string_view word, const std::vector<std::string_view>& names) {
+  for (const auto& [other, ours] : kMeanings)
+    if (other == word && (ours.starts_with('-') || std::ranges::find(names, ours) != names.end())) return ours;
+  return engine::nearest(word, names);
+}
+
 }  // namespace
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 void name_variables(CLI::App& app) { name_variables_below(app, "MUSTER_"); }
 
+std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* level = &app;
+  std::string verb = "muster";
+  for (int at = 1; at < argc; ++at) {
+    const std::string word = argv[at];
+    const std::vector<std::string_view> names = verbs_below(*level);
+    if (word == "--" || names.empty()) return {};
+    if (word.starts_with('-')) {
+      at += takes_next(*level, word) ? 1 : 0;
+      continue;
+    }
+    if (std::ranges::find(names, word) == names.end()) {
+      const std::string_view meant = verb_meant(word, names);
+      return fmt::format("'{}' is no verb of '{}'{}; there are: {}; see '{} --help'", word, verb,
+                         meant.empty() ? "" : fmt::format("; did you mean '{} {}'?", verb, meant), fmt::join(names, ", "), verb);
+    }
+    level = level->get_subcommand(word);
+    verb += " " + word;
+  }
+  return {};
+}
+
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv) {
+  if (std::string unknown = unknown_verb(app, argc, argv); !unknown.empty()) return unknown;
   const CLI::App* command = &app;
   std::string verb = "muster";
   for (auto chosen = command->get_subcommands(); !chosen.empty(); chosen = command->get_subcommands()) {
@@ -54,19 +111,9 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error, int ar
     verb += " " + command->get_name();
   }
   const std::string see = fmt::format("see '{} --help'", verb);
-  const auto all_verbs = command->get_subcommands([](const CLI::App* each) { return !each->get_name().empty(); });
-  if (error.get_name() != "RequiredError" || all_verbs.empty()) return fmt::format("{}: {}; {}", verb, error.what(), see);
-  std::vector<std::string> names;
-  for (const CLI::App* each : all_verbs) names.push_back(each->get_name());
-  const std::string list = fmt::format("{}", fmt::join(names, ", "));
-  // The first word behind the verbs that were understood is what was meant as one.
-  int at = 1;
-  for (const CLI::App* level = &app; level != command; level = level->get_subcommands().front()) {
-    while (at < argc && level->get_subcommands().front()->get_name() != argv[at]) ++at;
-    ++at;
-  }
-  if (at < argc && argv[at][0] != '-') return fmt::format("'{}' is no verb of '{}'; there are: {}; {}", argv[at], verb, list, see);
-  return fmt::format("'{}' wants a verb: {}; {}", verb, list, see);
+  const std::vector<std::string_view> names = verbs_below(*command);
+  if (error.get_name() != "RequiredError" || names.empty()) return fmt::format("{}: {}; {}", verb, error.what(), see);
+  return fmt::format("'{}' wants a verb: {}; {}", verb, fmt::join(names, ", "), see);
 }
 
 }  // namespace muster::client

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "common/base/controls.h"
+#include "common/base/decimal.h"
 #include "common/base/utf8.h"
 
 namespace muster::spec {
@@ -19,9 +20,6 @@ struct Unit {
   std::string_view name;
   std::uint64_t factor;
 };
-// Longest name first where one starts another ("ms" before "m").
-constexpr auto kTimes =
-    std::to_array<Unit>({{"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}, {"d", 86'400'000'000'000}});
 constexpr auto kSizes = std::to_array<Unit>({{"KiB", 1ull << 10},
                                              {"MiB", 1ull << 20},
                                              {"GiB", 1ull << 30},
@@ -33,35 +31,6 @@ constexpr auto kSizes = std::to_array<Unit>({{"KiB", 1ull << 10},
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes "12" or "1.5" off the front and multiplies: exact, no floating point. At most 9 digits behind the point.
-struct Decimal {
-  std::uint64_t whole = 0, fraction = 0, scale = 1;
-
-  static std::optional<Decimal> take(std::string_view& text) {
-    Decimal result;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.whole);
-    if (error != std::errc() || !digit(text[0])) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (text.size() < 2 || text[0] != '.' || !digit(text[1])) return result;
-    text.remove_prefix(1);
-    for (int places = 0; !text.empty() && digit(text[0]); text.remove_prefix(1), ++places) {
-      if (places == 9) return std::nullopt;
-      result.fraction = result.fraction * 10 + static_cast<std::uint64_t>(text[0] - '0');
-      result.scale *= 10;
-    }
-    return result;
-  }
-
-  [[nodiscard]] std::optional<std::uint64_t> times(std::uint64_t factor) const {
-    std::uint64_t value = 0;
-    if (__builtin_mul_overflow(whole, factor, &value)) return std::nullopt;
-    // fraction * factor may need more than 64 bits; in two parts, with scale and fraction at most 1e9, neither does.
-    const std::uint64_t part = factor / scale * fraction + factor % scale * fraction / scale;
-    if (__builtin_add_overflow(value, part, &value)) return std::nullopt;
-    return value;
-  }
-};
-
 std::optional<std::uint64_t> take_unit(std::string_view& text, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     if (!text.starts_with(unit.name)) continue;
@@ -72,28 +41,6 @@ std::optional<std::uint64_t> take_unit(std::string_view& text, std::span<const U
 }
 
 }  // namespace
-
-Result<Duration> parse_duration(std::string_view text) {
-  const auto wrong = [&](std::string_view why) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' {} (30s, 10m, 24h, 7d, 1.5s, 1h30m)", shown(text), why));
-  };
-  if (text == "0") return Duration::zero();
-  constexpr std::uint64_t kMost = 10'000 * 86'400'000'000'000ull;
-  std::uint64_t total = 0;
-  std::string_view rest = text;
-  if (rest.empty()) return wrong("is not a duration");
-  while (!rest.empty()) {
-    const auto number = Decimal::take(rest);
-    if (!number) return wrong("is not a duration");
-    if (rest.empty()) return wrong("is a number without a unit");
-    const auto factor = take_unit(rest, kTimes);
-    if (!factor) return wrong("is not a duration");
-    const auto part = number->times(*factor);
-    if (!part || *part > kMost || total + *part > kMost) return wrong("is longer than 10000 days");
-    total += *part;
-  }
-  return Duration(static_cast<std::int64_t>(total));
-}
 
 std::string format_duration(Duration duration) {
   auto rest = static_cast<std::uint64_t>(duration.count());

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/duration.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 
 namespace muster::spec {
 
-// "30m", "24h", "1.5s", "250ms", "7d", "1h30m"; "0" needs no unit. At most 10,000 days.
-Result<Duration> parse_duration(std::string_view text);
-// The shortest way to write it that reads back as the same.
+using muster::parse_duration;
+// The shortest way to write a duration that reads back as the same.
 std::string format_duration(Duration duration);
 
 // "1024", "64KiB", "1.5GiB" (KiB MiB GiB TiB, or K M G T for the same).

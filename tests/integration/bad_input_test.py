@@ -224,7 +224,9 @@ class OneCluster(Case):
 
     def test_usage(self):
         path = self.cluster.spec(TRUE.format(name="usage"), "usage.yaml")
-        for title, args in (("no verb", []), ("unknown verb", ["rum"]), ("unknown option", ["ps", "--al"]), ("no job given", ["show"]), ("unknown output format", ["ps", "-o", "xml"]),
+        for title, args in (("no verb", []), ("unknown verb", ["rum"]), ("unknown verb, and help wanted", ["frob", "--help"]), ("a verb of another scheduler", ["squeue"]),
+                            ("unknown verb of a group, behind an option", ["--controller", "unix:x", "node", "list", "--help"]), ("a time-out without a unit", ["wait", "x", "--timeout", "5"]),
+                            ("unknown option", ["ps", "--al"]), ("no job given", ["show"]), ("unknown output format", ["ps", "-o", "xml"]),
                             ("a time-out that is none", ["wait", "x", "--timeout", "soon"]), ("ranks that are none", ["logs", "x", "--rank", "a-b"]), ("an expression that is none", ["logs", "x", "--grep", "("]),
                             ("--set without a value", ["run", path, "--set", "resources.nodes"]), ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
                             ("wait for something else", ["wait", "x", "--for", "lunch"]), ("a time that is none", ["logs", "x", "--since", "yesterday"]),

@@ -339,7 +339,7 @@ class Verbs(unittest.TestCase):
             first = self.cluster.start("logs", "since", "-f", "--rank", "0")
             self.assertEqual(first.stdout.readline(), "rank 0 before\n")
             # The index is coarse: its edges are a unit test's; here, that it is asked, and what each way of writing a time means.
-            for text in ("10m", "2020-01-01", "2020-01-01T00:00:00Z", "3600"):
+            for text in ("10m", "2020-01-01", "2020-01-01T00:00:00Z", "1h"):
                 self.assertEqual(self.muster("logs", "since", "--rank", "0", "--since", text).out, "rank 0 before\n", text)
             for text in ("2099-01-01", "2099-01-01T00:00Z"):
                 done = self.muster("logs", "since", "--rank", "0", "--since", text)
@@ -354,6 +354,7 @@ class Verbs(unittest.TestCase):
                 follower.communicate(timeout=private.PATIENCE)
             self.assertIn(later.communicate(timeout=private.PATIENCE)[0], ("rank 0 after\n", ""), "from where the log ended when it was asked for")
         self.cluster.muster("logs", "since", "--since", "yesterday", code=64)
+        self.assertIn("write 3600s, 3600m or 3600h (so long ago)", self.cluster.muster("logs", "since", "--since", "3600", code=64).err)
 
     def test_logs_of_a_job_that_waits(self):
         with self.cluster.gate("busy") as gate:

@@ -17,7 +17,7 @@ from private import Private, wait_until
 
 FIXTURES = os.path.join(private.ROOT, "tests/fixtures/probe")
 STAND_INS = os.path.join(private.ROOT, "tests/support/probe")
-SOON = "0.2"  # s between looks
+SOON = "200ms"  # between looks
 
 
 def recorded(name):

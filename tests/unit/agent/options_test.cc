@@ -30,7 +30,7 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
   EXPECT_FALSE((*plain)->devices);
   EXPECT_TRUE((*plain)->devices_from.empty());
   EXPECT_EQ((*plain)->probe_interval, std::chrono::seconds(30));
-  const auto slots = parse({"--devices", "8", "--probe-interval", "0.25"});
+  const auto slots = parse({"--devices", "8", "--probe-interval", "250ms"});
   ASSERT_TRUE(slots && *slots);
   EXPECT_EQ((*slots)->devices, 8U);
   EXPECT_EQ((*slots)->probe_interval, std::chrono::milliseconds(250));
@@ -39,11 +39,13 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
   EXPECT_EQ((*written)->devices_from, "cards.txt");
   EXPECT_EQ((*written)->probe_interval, Duration::zero());
   for (const std::vector<std::string>& bad :
-       {std::vector<std::string>{"--devices", "8", "--devices-from", "x"}, {"--probe-interval", "-1"}, {"--probe-interval", "often"}}) {
+       {std::vector<std::string>{"--devices", "8", "--devices-from", "x"}, {"--probe-interval", "-1"}, {"--probe-interval", "often"}, {"--probe-interval", "2d"}}) {
     const auto line = parse(bad);
     ASSERT_FALSE(line) << bad[0];
     EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
   }
+  // It was read as seconds, while every other flag of the kind wanted its unit.
+  EXPECT_NE(parse({"--probe-interval", "30"}).error().message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"), std::string::npos);
 }
 
 }  // namespace

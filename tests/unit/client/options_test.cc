@@ -13,15 +13,24 @@ using std::chrono::sys_days;
 
 TEST(Timeout, IsADuration) {
   for (const auto& [text, wanted] : std::vector<std::pair<const char*, std::chrono::milliseconds>>{
-           {"30s", 30s}, {"5m", 5min}, {"2h", 2h}, {"250ms", 250ms}, {"1d", 24h}, {"1.5", 1500ms}, {"0", 0ms}}) {
+           {"30s", 30s}, {"5m", 5min}, {"2h", 2h}, {"250ms", 250ms}, {"1d", 24h}, {"1.5s", 1500ms}, {"1h30m", 90min}, {"0", 0ms}}) {
     EXPECT_EQ(parse_timeout(text).value_or(-1ms), wanted) << text;
   }
   for (const char* text : {"", "soon", "-5s", "5 s", "nan", "inf", "1e10", "5w"}) EXPECT_FALSE(parse_timeout(text).has_value()) << text;
 }
 
+// The story: `--timeout 5` were five seconds, `--since 5` too, and `recovery.window: 5` was refused: who had learned minutes from another tool waited wrongly.
+TEST(Timeout, WantsAUnit) {
+  EXPECT_EQ(parse_timeout("5").error().message, "option --timeout: '5' is a number without a unit; write 5s, 5m or 5h (30s, 10m, 24h, 7d, 1.5s, 1h30m)");
+  EXPECT_NE(parse_timeout("1h30").error().message.find("write one behind each number"), std::string::npos);
+  EXPECT_NE(parse_since("5", WallTime()).error().message.find("write 5s, 5m or 5h (so long ago)"), std::string::npos);
+  EXPECT_TRUE(parse_since("5m", WallTime()));
+}
+
 // A deadline is reckoned in nanoseconds: what does not fit there would lie in the past.
 TEST(Timeout, IsNeverTooLongForAClock) {
-  const auto most = parse_timeout("999999999h");
+  EXPECT_FALSE(parse_timeout("999999999h").has_value());
+  const auto most = parse_timeout("10000d");
   ASSERT_TRUE(most.has_value());
   EXPECT_GT(std::chrono::system_clock::now() + std::chrono::nanoseconds(*most), std::chrono::system_clock::now());
 }
@@ -75,7 +84,6 @@ class Since : public testing::Test {
 
 TEST_F(Since, SoLongAgo) {
   EXPECT_EQ(since("10m"), now_ - 10min);
-  EXPECT_EQ(since("90"), now_ - 90s);
   EXPECT_EQ(since("2d"), now_ - 48h);
 }
 
@@ -97,7 +105,7 @@ TEST_F(Since, ADateHereOrWithItsZone) {
 }
 
 TEST_F(Since, NonsenseIsSaid) {
-  for (const char* text : {"", "soon", "-5m", "25:00", "14:60", "14:5", "2026-02-30", "2026-13-01", "2026-03-01T", "2026-03-01T14", "2026-03-01T14:05X",
+  for (const char* text : {"", "soon", "90", "-5m", "25:00", "14:60", "14:5", "2026-02-30", "2026-13-01", "2026-03-01T", "2026-03-01T14", "2026-03-01T14:05X",
                            "2026-03-01T14:05+", "2026-03-01T14:05Zulu", "+026-03-01", "14:05:", "1969-12-31"}) {
     const auto since = parse_since(text, now_);
     ASSERT_FALSE(since.has_value()) << text;

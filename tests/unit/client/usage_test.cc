@@ -1,0 +1,55 @@
+// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with a mistyped verb went on; and `muster list` was told the list
+// of twenty verbs, not the one.
+#include "client/commands/usage.h"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace muster::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Usage : public testing::Test {
+ protected:
+  Usage() {
+    app_.add_option("--controller", controller_);
+    app_.add_subcommand("run");
+    app_.add_subcommand("ps")->add_option("--state", controller_);
+    CLI::App* node = app_.add_subcommand("node");
+    node->add_subcommand("ls");
+    node->add_subcommand("show");
+  }
+  std::string said(std::vector<const char*> words) {
+    words.insert(words.begin(), "muster");
+    return unknown_verb(app_, static_cast<int>(words.size()), words.data());
+  }
+  CLI::App app_;
+  std::string controller_;
+};
+
+TEST_F(Usage, AWordThatIsNoVerbIsNamedWithTheNearestOne) {
+  EXPECT_THAT(said({"rum"}), HasSubstr("'rum' is no verb of 'muster'; did you mean 'muster run'?; there are: run, ps, node; see 'muster --help'"));
+  EXPECT_THAT(said({"frobnicate", "--help"}), HasSubstr("'frobnicate' is no verb of 'muster'; there are"));
+  EXPECT_THAT(said({"node", "shwo", "x"}), HasSubstr("'shwo' is no verb of 'muster node'; did you mean 'muster node show'?"));
+}
+
+TEST_F(Usage, WordsOfOtherToolsAreKnownByMeaning) {
+  EXPECT_THAT(said({"squeue"}), HasSubstr("did you mean 'muster ps'?"));
+  EXPECT_THAT(said({"node", "list"}), HasSubstr("did you mean 'muster node ls'?"));
+  EXPECT_THAT(said({"help"}), HasSubstr("did you mean 'muster --help'?"));
+}
+
+TEST_F(Usage, OptionsAndTheirValuesAreNoVerbs) {
+  EXPECT_THAT(said({"--controller", "frob", "ps", "--state", "x"}), IsEmpty());
+  EXPECT_THAT(said({"--controller=frob", "rum"}), HasSubstr("'rum'"));
+  EXPECT_THAT(said({"--help"}), IsEmpty());
+  EXPECT_THAT(said({"node", "--help"}), IsEmpty());
+  EXPECT_THAT(said({"run", "anything", "--help"}), IsEmpty());
+  EXPECT_THAT(said({"--", "frob"}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::client
