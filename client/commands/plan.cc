@@ -13,6 +13,7 @@
 #include "client/commands/plan_patches.h"
 #include "client/commands/spec_file.h"
 #include "client/commands/stage_keys.h"
+#include "client/commands/submit.h"
 #include "client/import/shell_script.h"
 #include "client/render/launch_text.h"
 #include "client/render/table.h"
@@ -96,6 +97,7 @@ Result<std::vector<std::size_t>> chosen_stages(const std::vector<v1::JobSpec>& s
 Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions& options, const v1::PlanJobRequest& ranks) {
   auto wanted = load_job(context, options.spec);
   if (!wanted) return fail(std::move(wanted.error()));
+  tell_notes(context, *wanted);
   const auto chosen = chosen_stages(wanted->stages, options.stage);
   if (!chosen) return fail(chosen.error());
   const auto session = context.connect();

@@ -14,6 +14,7 @@
 #include "client/commands/done_stages.h"
 #include "client/commands/follow.h"
 #include "client/commands/follow_chain.h"
+#include "client/commands/spec_notes.h"
 #include "client/commands/stage_keys.h"
 
 namespace muster::client {
@@ -198,21 +199,18 @@ Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec sp
   return response;
 }
 
-void warn_of_missing_paths(const Context& context, const std::vector<const v1::JobSpec*>& specs) {
-  std::set<std::string> told;
-  for (const v1::JobSpec* spec : specs) {
-    for (const std::string& missing : missing_paths(*spec)) {
-      if (!told.insert(missing).second) continue;
-      const std::string line = fmt::format("muster: {} is not on this machine; every node needs it there under this path", missing);
-      fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, render::printable(line)));
-    }
-  }
+void tell_notes(const Context& context, const spec::Parsed& wanted) {
+  std::vector<const v1::JobSpec*> specs;
+  for (const v1::JobSpec& stage : wanted.stages) specs.push_back(&stage);
+  if (specs.empty()) specs.push_back(&wanted.spec);
+  std::set<std::string> told;  // stages inherit
+  for (const v1::JobSpec* spec : specs)
+    for (const std::string& note : spec_notes(*spec))
+      if (told.insert(note).second) fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, render::printable("muster: " + note)));
 }
 
 Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options) {
-  std::vector<const v1::JobSpec*> specs = {&wanted.spec};
-  for (const v1::JobSpec& stage : wanted.stages) specs.push_back(&stage);
-  warn_of_missing_paths(context, specs);
+  tell_notes(context, wanted);
   const std::string request_id = options.request_id.empty() ? fresh_request_id() : options.request_id;
   if (wanted.stages.empty()) return submit_one(context, std::move(wanted.spec), options, request_id);
   return submit_chain(context, std::move(wanted.stages), options, request_id);

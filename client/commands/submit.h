@@ -24,7 +24,7 @@ Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOpti
 // One job, without following it. Under a request id of its own: an answer that was lost is asked for again, and makes no second job.
 Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec, Interrupt& interrupt);
 
-// On stderr, a line each: plain paths that the specs take from and that are not on this machine; the nodes count.
-void warn_of_missing_paths(const Context& context, const std::vector<const v1::JobSpec*>& specs);
+// On stderr, a line each: spec_notes.h.
+void tell_notes(const Context& context, const spec::Parsed& wanted);
 
 }  // namespace muster::client

@@ -6,6 +6,7 @@
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/spec_file.h"
+#include "client/commands/submit.h"
 
 namespace muster::client {
 
@@ -14,9 +15,10 @@ void add_validate(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("validate", "Check a job spec: every problem at once, with line and column");
   add_spec_options(*command, *options);
   command->footer("exit:         0 the spec is sound  64 it is not; no controller is needed");
-  on_chosen(*command, context, exit, [options](const Context&) -> Result<int> {
+  on_chosen(*command, context, exit, [options](const Context& chosen) -> Result<int> {
     auto spec = load_spec(*options);
     if (!spec) return fail(std::move(spec.error()));
+    tell_notes(chosen, *spec);
     std::string stages;
     for (const v1::JobSpec& stage : spec->stages) stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage.stage().name());
     const std::size_t count = spec->stages.size();

@@ -68,6 +68,8 @@ class Patcher {
   }
 
   Document& document() { return document_; }
+  // Keys that were added beside one of nearly the same name, in a sentence each.
+  [[nodiscard]] const std::vector<std::string>& near_misses() const { return near_misses_; }
 
  private:
   static std::unexpected<Error> no(std::string why) { return fail(ErrorCode::InvalidArgument, std::move(why)); }
@@ -185,11 +187,25 @@ class Patcher {
       put(parent, *place, value);
       return {};
     }
+    note_near_miss(parent, steps);
     const NodeId key = document_.add({.kind = plain_key(step.name) ? Node::Kind::Plain : Node::Kind::Quoted, .text = step.name});
     const NodeId fresh = copied(value);  // what at() answered before is not there any more
     document_.at(parent).keys.push_back(key);
     document_.at(parent).items.push_back({.node = fresh});
     return {};
+  }
+
+  void note_near_miss(NodeId parent, const std::vector<Step>& steps) {
+    const std::string& name = steps.back().name;
+    Looked looked;
+    if (find(parent, name, looked)) return;  // merged into the map: it gets a value of its own
+    std::vector<std::string_view> names;
+    std::unordered_set<NodeId> met;
+    names_of(parent, names, met);
+    std::erase_if(names, [](std::string_view one) { return one.size() > kNameBytesMost; });
+    if (names.size() > kNamesLooked) names.resize(kNamesLooked);
+    if (const std::string_view near = engine::nearest(name, names); !near.empty())
+      near_misses_.push_back(fmt::format("'{}' is not there, and is added; did you mean '{}'?", shown(path_text(steps, steps.size())), shown(near)));
   }
 
   static bool plain_key(std::string_view text) {
@@ -226,6 +242,7 @@ class Patcher {
   }
 
   Document document_;
+  std::vector<std::string> near_misses_;
 };
 
 // MindFormers' configurations include others by a path from their own directory, which the copy is not in.
@@ -255,7 +272,7 @@ std::optional<Format> format_of(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes) {
+Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes, std::vector<std::string>* near_misses) {
   const auto about = [&](std::string_view doing, const std::string& why) {
     return fail(ErrorCode::InvalidArgument, fmt::format("{} '{}': {}", doing, shown_path(name), why));
   };
@@ -267,6 +284,7 @@ Result<std::string> changed_file(std::string_view name, std::string_view text, s
   Patcher patcher(std::move(*document));
   for (const Change& change : changes)
     if (auto done = patcher.change(change); !done) return about(fmt::format("changing '{}' of", shown(change.at)), done.error().message);
+  if (near_misses != nullptr) *near_misses = patcher.near_misses();
   if (*format == Format::Yaml) fix_includes(patcher.document(), name);
   auto written = write(*format, patcher.document());
   if (!written) return about("changing", written.error().message);

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/patch/document.h"
@@ -32,6 +33,7 @@ std::optional<Format> format_of(std::string_view name);
 
 // `name` is that of the file, for messages; it decides the format. Without changes: the text as a copy is written, for comparing. Errors (InvalidArgument):
 // "changing 'runer_config.epochs' of '/srv/a.yaml': there is no 'runer_config'; nearest: 'runner_config'".
-Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes);
+// `near_misses` gets a sentence for each key that is added beside one of nearly the same name: who mistypes a key changes nothing else.
+Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes, std::vector<std::string>* near_misses = nullptr);
 
 }  // namespace muster::patch

@@ -109,7 +109,8 @@ class Completer {
     const KeyRow& row = *find_key("engine");
     std::vector<std::string_view> names;
     for (const engine::Engine& engine : engine::engine_table()) names.push_back(engine.name);
-    const std::string_view near = engine::nearest(spec_.engine(), names);
+    const std::string_view meant = value_meant("engine", spec_.engine());
+    const std::string_view near = meant.empty() ? engine::nearest(spec_.engine(), names) : meant;
     if (spec_.engine().empty())
       problem("engine", fmt::format("is missing ({})", row.accepted));
     else if (fmt::format(" | {} | ", row.later).find(fmt::format(" | {} | ", spec_.engine())) != std::string::npos)

@@ -45,7 +45,8 @@ Result<std::string> explain(std::string_view key) {
       if (leaf(known.key) == key) return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; did you mean '{}'?", shown(key), known.key));
       leaves.push_back(known.key);
     }
-    const std::string_view near = engine::nearest(key, leaves);
+    const KeyRow* alias = find_alias("", key);
+    const std::string_view near = alias != nullptr ? alias->key : engine::nearest(key, leaves);
     return fail(ErrorCode::NotFound,
                 fmt::format("explaining '{}': no such key; {}", shown(key), near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
   }

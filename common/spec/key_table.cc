@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 namespace muster::spec {
 namespace {
@@ -10,28 +11,28 @@ using enum KeyKind;
 
 constexpr auto kRows = std::to_array<KeyRow>({
     // clang-format off
-    {"name", Text, "", "a-z 0-9 . _ -, at most 63 characters", "", "what people call the job; unique among live jobs"},
-    {"description", Text, "\"\"", "text, at most 1024 bytes", "", "a sentence for people"},
-    {"labels", TextMap, "{}", "NAME: text, at most 64", "", "for people and filters; muster reads nothing into them"},
+    {"name", Text, "", "a-z 0-9 . _ -, at most 63 characters", "", "what people call the job; unique among live jobs", "job_name title"},
+    {"description", Text, "\"\"", "text, at most 1024 bytes", "", "a sentence for people", "comment"},
+    {"labels", TextMap, "{}", "NAME: text, at most 64", "", "for people and filters; muster reads nothing into them", "tags annotations"},
     {"compat", Choice, "none", "none | modelarts", "", "modelarts: the variables (MA_*, VC_*) and the rank table that scripts written for that platform look for"},
-    {"engine", Choice, "", "mindformers | megatron | mindspeed-mm | torch | command", "", "what is run: decides the variables, how progress is read and what a whole checkpoint is"},
+    {"engine", Choice, "", "mindformers | megatron | mindspeed-mm | torch | command", "", "what is run: decides the variables, how progress is read and what a whole checkpoint is", "framework backend"},
 
     {"code", Section, "", "", "", "the program's files"},
-    {"code.from", Special, ".", "a directory", "", "directory of the code, relative to the spec's; used in place, so every node must have it"},
+    {"code.from", Special, ".", "a directory", "", "directory of the code, relative to the spec's; used in place, so every node must have it", "code_dir source src workspace repo"},
     {"code.at", Special, "auto", "auto | an absolute directory", "", "directory of the code on every node, used in place"},
     {"code.exclude", Later, "[]", "", "", "files that a snapshot leaves out"},
     {"code.patches", Special, "[]", "a file | list of files, each a unified diff relative to the spec's directory, or builtin:NAME; at most 64", "", "patches put on a copy of the code that each node makes; its ranks get the copy"},
     {"code.parts", Later, "[]", "", "", "further trees beside it"},
 
     {"runtime", Section, "", "", "", "what the ranks run in"},
-    {"runtime.image", Special, "null", "null | an image's name | file:///x.tar", "", "container image that setup, companions and ranks run in; null: on the node itself"},
+    {"runtime.image", Special, "null", "null | an image's name | file:///x.tar", "", "container image that setup, companions and ranks run in; null: on the node itself", "container docker"},
     {"runtime.python", Text, "auto", "auto | a path | a name on PATH", "", "interpreter for launch.script; auto: python3 on the rank's PATH, else /usr/bin/python3"},
-    {"runtime.setup", Special, "[]", "text | list of texts | {run: , timeout: }", "", "shell commands, once on every node before its ranks, which inherit the shell's environment"},
+    {"runtime.setup", Special, "[]", "text | list of texts | {run: , timeout: }", "", "shell commands, once on every node before its ranks, which inherit the shell's environment", "prolog pre_run init"},
     {"runtime.setup.run", Special, "[]", "text | list of texts", "", "the commands, one after another; the first that fails ends the start"},
     {"runtime.setup.timeout", Duration, "30m", "a duration, 1s..24h", "", "how long they may take on a node, all together"},
     {"runtime.requirements", Later, "auto", "", "", "Python packages to install at the start"},
-    {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in"},
-    {"runtime.mounts", Special, "[]", "list of SRC[:DST][:ro] | {source: , target: , read_only: }", "", "files and directories of the node inside the container, beside the job's own"},
+    {"runtime.env", TextMap, "{}", "NAME: text, at most 4096", "", "environment of every rank; templates are filled in", "environment envs env_vars variables"},
+    {"runtime.mounts", Special, "[]", "list of SRC[:DST][:ro] | {source: , target: , read_only: }", "", "files and directories of the node inside the container, beside the job's own", "volumes binds"},
     {"runtime.user", Text, "submitter", "submitter", "", "whom the ranks run as; submitter: the user of the node's agent"},
     {"runtime.limits", Section, "", "", "", "limits of a rank's process, where raising one without the right to is a warning, and of a node's container"},
     {"runtime.limits.nofile", Special, "1048576", "1..1048576 | null", "", "open files; null: as the system has it"},
@@ -41,47 +42,47 @@ constexpr auto kRows = std::to_array<KeyRow>({
 
     {"launch", Section, "", "", "", "what is started, and how often"},
     {"launch.per", Choice, "rank", "rank | node | once", "", "rank: a process a device; node: a script a node, which starts its ranks itself; once: one process in all, on the first node"},
-    {"launch.run", Special, "null", "text, split like a shell's words | list of words", "", "the whole command; else launch.script and launch.args"},
-    {"launch.script", Text, "auto", "a path, below the code directory unless absolute", "", "the program; *.py is run as `python -u SCRIPT`; auto: mindformers run_mindformer.py, else none: launch.run says what to run"},
-    {"launch.config", Special, "null", "a path, below the code directory unless absolute | null", "", "mindformers: its configuration, for --config"},
+    {"launch.run", Special, "null", "text, split like a shell's words | list of words", "", "the whole command; else launch.script and launch.args", "cmd command entrypoint exec"},
+    {"launch.script", Text, "auto", "a path, below the code directory unless absolute", "", "the program; *.py is run as `python -u SCRIPT`; auto: mindformers run_mindformer.py, else none: launch.run says what to run", "program main entry file"},
+    {"launch.config", Special, "null", "a path, below the code directory unless absolute | null", "", "mindformers: its configuration, for --config", "config_file config_path yaml_config"},
     {"launch.mode", Choice, "train", "train | finetune | eval | predict | strategy", "", "mindformers: what it is asked for, for --run_mode; strategy: compile, save each rank's strategy file, end"},
     {"launch.launcher", Choice, "auto", "auto | ranktable | msrun", "env", "mindformers: how ranks find each other; auto: by a rank table; msrun: MindSpore's scheduler"},
     {"launch.adopt", Choice, "auto", "auto | off", "", "with per: node: muster answers a torchrun or msrun that the script calls; off: the script's own does"},
-    {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in"},
+    {"launch.args", Special, "\"\"", "text, split like a shell's words | list of words | map: true gives `--key`, a list repeats it, null and false drop it", "", "arguments of launch.script; templates are filled in", "arguments argv params parameters options script_args"},
     {"launch.patch", Special, "{}", "{FILE: {PLACE: value}}; PLACE is a.b.c, a.list[2] or list[type=NAME].key", "", "changes to YAML and JSON files, on a copy that the ranks get instead"},
     {"launch.vars", TextMap, "{}", "NAME: text", "", "NAME= assignments of the shell script, replaced in a copy that is run instead"},
-    {"launch.cwd", Text, "auto", "auto | a path, below the code directory unless absolute", "", "working directory of every rank; auto: the code directory, with mindformers one of each rank's own"},
+    {"launch.cwd", Text, "auto", "auto | a path, below the code directory unless absolute", "", "working directory of every rank; auto: the code directory, with mindformers one of each rank's own", "workdir working_dir work_dir chdir"},
     {"launch.lockstep", Special, "auto", "auto | true | no", "", "ranks advance only together, so that one stopped rank stops all; auto: yes where ranks train, a process a device, and save into ${save.dir} (the engine sees to it, or the command, the environment or the setup names it); else no, and with command"},
 
     {"resources", Section, "", "", "", "nodes and devices"},
-    {"resources.nodes", Number, "1", "1..65536", "", "how many nodes", 1, 65536},
-    {"resources.devices", Special, "8", "1..1024 | \"[4,8)\" | [0,2]", "", "devices of every node: how many, or which (1 with launch.per: once)"},
-    {"resources.type", Choice, "auto", "auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia", "", "kind of device; auto: what the nodes have; ascend: any of these, all of one kind"},
-    {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any"},
-    {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels"},
-    {"resources.rank_table", Special, "null", "a file, relative to the spec's directory | null", "", "a rank table of one's own (version 1.0 or 1.2): fixes nodes, devices and the order of ranks"},
+    {"resources.nodes", Number, "1", "1..65536", "", "how many nodes", "num_nodes nnodes node_num node_count n_nodes server_num machines replicas", 1, 65536},
+    {"resources.devices", Special, "8", "1..1024 | \"[4,8)\" | [0,2]", "", "devices of every node: how many, or which (1 with launch.per: once)", "gpus gpu npus npu cards card_num num_gpus num_npus gpu_num npu_num ngpus device_num num_devices gpus_per_node npus_per_node devices_per_node nproc_per_node nproc accelerators"},
+    {"resources.type", Choice, "auto", "auto | cpu | ascend | ascend910 | ascend910b | ascend910_93 | nvidia", "", "kind of device; auto: what the nodes have; ascend: any of these, all of one kind", "device_type accelerator gpu_type npu_type"},
+    {"resources.hosts", Special, "[]", "list of node names", "", "only these nodes; empty: any", "nodelist node_list hostfile servers"},
+    {"resources.select", TextMap, "{}", "LABEL: text", "", "only nodes with these labels", "node_selector constraint"},
+    {"resources.rank_table", Special, "null", "a file, relative to the spec's directory | null", "", "a rank table of one's own (version 1.0 or 1.2): fixes nodes, devices and the order of ranks", "ranktable rank_table_file hccl_json"},
     {"resources.spares", Later, "0", "", "", "nodes kept ready beside the job's"},
     {"resources.min_nodes", Later, "same", "", "", "go on with fewer nodes, down to this"},
 
     {"network", Section, "", "", "", "how ranks reach each other"},
-    {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one that routes to the first node"},
-    {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range"},
+    {"network.interface", Text, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one that routes to the first node", "nic ifname socket_ifname"},
+    {"network.master_port", Special, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range", "port"},
 
-    {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used where they lie: ${inputs.NAME} is the absolute path, the same on every node"},
+    {"inputs", Special, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR or job:J/DIR", "", "files that others have made, used where they lie: ${inputs.NAME} is the absolute path, the same on every node", "datasets"},
 
     {"start", Section, "", "", "", "weights or a run to start from"},
-    {"start.from", Special, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR or job:J/DIR", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory"},
+    {"start.from", Special, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR or job:J/DIR", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory", "pretrained load_checkpoint load"},
     {"start.as", Special, "weights", "weights | resume | resume-or-scratch", "", "weights: the training begins at step 0 with them; resume: it goes on behind that step; resume-or-scratch: so, and from the beginning where there is no whole checkpoint"},
     {"start.step", Special, "latest", "latest | a number", "", "which checkpoint; latest: the newest whole one. Of a directory the number has to be there, unless as weights"},
     {"start.reshard", Later, "auto", "", "", "fit it to another number of ranks"},
 
     {"checkpoint", Section, "", "", "", "where checkpoints go"},
-    {"checkpoint.dir", Special, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints"},
+    {"checkpoint.dir", Special, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints", "save_dir ckpt_dir output_checkpoint"},
     {"checkpoint.storage", Special, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is brought before a start (mindformers)"},
     {"checkpoint.keep", Later, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", Later, "0", "", "", "copies on other nodes"},
 
-    {"resume", Special, "auto", "auto | none | {args: , drop: , env: , patch: , vars: }", "", "what changes on an attempt that goes on from a checkpoint; none: every attempt starts from the beginning"},
+    {"resume", Special, "auto", "auto | none | {args: , drop: , env: , patch: , vars: }", "", "what changes on an attempt that goes on from a checkpoint; none: every attempt starts from the beginning", "auto_resume"},
     {"resume.args", Special, "\"\"", "as launch.args", "", "arguments put behind launch.args"},
     {"resume.env", TextMap, "{}", "as runtime.env", "", "variables over runtime.env"},
     {"resume.drop", Special, "[]", "list of flags", "", "arguments of launch.args left out, with their values"},
@@ -113,7 +114,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"checks", Later, "[devices, disk, clock, link, env]", "", "", "what is checked before the start"},
 
     {"recovery", Section, "", "", "", "what happens after a failure"},
-    {"recovery.max_restarts", Number, "20", "0..100000", "", "how often the job may be started again within the window", 0, 100'000},
+    {"recovery.max_restarts", Number, "20", "0..100000", "", "how often the job may be started again within the window", "retries max_retries restarts max_attempts backoff_limit", 0, 100'000},
     {"recovery.window", Duration, "24h", "a duration, 1s..365d", "", "older restarts are no longer counted"},
     {"recovery.hang_timeout", Later, "auto", "", "", "how long without a step is a hang"},
     {"recovery.orphan_grace", Duration, "30m", "a duration, 5s..7d", "", "how long ranks run on without a controller, whose word comes once a second"},
@@ -122,10 +123,10 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"recovery.on", Later, "{}", "", "", "answers by class of failure"},
 
     {"schedule", Section, "", "", "", "when the job runs"},
-    {"schedule.queue", Later, "default", "", "", "which queue"},
+    {"schedule.queue", Later, "default", "", "", "which queue", "partition"},
     {"schedule.priority", Later, "50", "", "", "who goes first"},
-    {"schedule.time_limit", Later, "none", "", "", "longest run"},
-    {"schedule.after", Special, "[]", "a job | list of jobs, at most 64; each a name, an id or @last", "", "jobs that must have succeeded before this one is placed"},
+    {"schedule.time_limit", Later, "none", "", "", "longest run", "walltime max_time time_limit_seconds"},
+    {"schedule.after", Special, "[]", "a job | list of jobs, at most 64; each a name, an id or @last", "", "jobs that must have succeeded before this one is placed", "depends_on depend dependency dependencies"},
 
     {"notify", Later, "[]", "", "", "whom to tell"},
     {"stages", Special, "{}", "NAME: {after: , creates: , any key but name and stages}, at most 32; NAME is a-z 0-9 _ -", "", "a chain of jobs in one spec: each stage is a job CHAIN.STAGE, and inherits the keys of the top level"},
@@ -134,6 +135,32 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"stages.NAME.creates", Special, "null", "a path, below ${out} unless absolute | null", "", "what it makes: its success, unless it has one of its own; where that is still there and nothing that it is made from has changed, a later run does not run it again"},
     // clang-format on
 });
+
+struct Meaning {
+  std::string_view key, word, meant;
+};
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {"resources.type", "npu", "ascend"},      {"resources.type", "npus", "ascend"},    {"resources.type", "huawei", "ascend"}, {"resources.type", "gpu", "nvidia"},
+    {"resources.type", "gpus", "nvidia"},     {"resources.type", "cuda", "nvidia"},    {"resources.type", "910b", "ascend910b"},
+    {"engine", "mindspeed_llm", "megatron"},  {"engine", "mindspeed", "megatron"},     {"engine", "modellink", "megatron"},   {"engine", "megatron_lm", "megatron"},
+    {"engine", "mcore", "megatron"},          {"engine", "mm", "mindspeed-mm"},        {"engine", "mindspore", "mindformers"}, {"engine", "pytorch", "torch"},
+    {"engine", "torchrun", "torch"},          {"engine", "ddp", "torch"},              {"engine", "fsdp", "torch"},           {"engine", "deepspeed", "torch"},
+    {"engine", "accelerate", "torch"},        {"engine", "bash", "command"},           {"engine", "shell", "command"},        {"engine", "script", "command"},
+    {"launch.per", "device", "rank"},         {"launch.per", "gpu", "rank"},           {"launch.per", "npu", "rank"},         {"launch.per", "process", "rank"},
+    {"launch.per", "host", "node"},           {"launch.per", "job", "once"},
+});
+
+std::string_view parent_of(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string_view::npos ? std::string_view{} : key.substr(0, dot);
+}
+
+// Small letters, '_' for '-'.
+std::string plain(std::string_view word) {
+  std::string text(word);
+  for (char& c : text) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
 
 }  // namespace
 
@@ -144,12 +171,34 @@ const KeyRow* find_key(std::string_view key) {
   return found == kRows.end() ? nullptr : &*found;
 }
 
+const KeyRow* find_alias(std::string_view section, std::string_view word) {
+  const std::string wanted = plain(word);
+  const KeyRow* elsewhere = nullptr;
+  for (const KeyRow& row : kRows) {
+    bool known = false;
+    for (std::string_view rest = row.aliases; !rest.empty() && !known;) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      known = rest.substr(0, end) == wanted;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (!known) continue;
+    if (parent_of(row.key) == section) return &row;
+    if (elsewhere == nullptr) elsewhere = &row;
+  }
+  return elsewhere;
+}
+
+std::string_view value_meant(std::string_view key, std::string_view word) {
+  const std::string wanted = plain(word);
+  for (const Meaning& one : kMeanings)
+    if (one.key == key && one.word == wanted) return one.meant;
+  return {};
+}
+
 std::vector<const KeyRow*> keys_below(std::string_view section) {
   std::vector<const KeyRow*> result;
   for (const KeyRow& row : kRows) {
-    const std::size_t dot = row.key.rfind('.');
-    const std::string_view parent = dot == std::string_view::npos ? std::string_view{} : row.key.substr(0, dot);
-    if (parent == section) result.push_back(&row);
+    if (parent_of(row.key) == section) result.push_back(&row);
   }
   return result;
 }

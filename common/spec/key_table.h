@@ -27,6 +27,7 @@ struct KeyRow {
   std::string_view accepted;  // for people; a Choice's words, split at " | "
   std::string_view later;     // Choice: words that are known but not in this release
   std::string_view help;
+  std::string_view aliases = {};  // words of other tools for it, split at blanks: an unknown key is told it
   std::uint64_t least = 0, most = 0;  // Number
 };
 
@@ -37,6 +38,12 @@ const KeyRow* find_key(std::string_view key);
 
 // The rows one level below `section` ("" = the top level), in the table's order.
 std::vector<const KeyRow*> keys_below(std::string_view section);
+
+// The row that another tool's word stands for, case and '-' aside: "gpus" -> resources.devices. Those below `section` first; nullptr: none.
+const KeyRow* find_alias(std::string_view section, std::string_view word);
+
+// What is meant by another tool's word for a value of a Choice: resources.type "npu" -> "ascend". Empty: nothing is known of it.
+std::string_view value_meant(std::string_view key, std::string_view word);
 
 // The last part of a dotted key.
 std::string_view leaf(std::string_view key);

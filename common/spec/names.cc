@@ -18,6 +18,18 @@ bool starts_and_ends_well(std::string_view text, std::string_view others) {
          std::ranges::all_of(text, [&](char c) { return small_or_digit(c) || others.find(c) != std::string_view::npos; });
 }
 
+// With small letters and '-' for what a name may not have. Empty: that is none, either.
+std::string near_job_name(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const char small = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const bool fits = small_or_digit(small) || small == '.' || small == '_' || small == '-';
+    if (fits || (!name.empty() && name.back() != '-')) name += fits ? small : '-';
+  }
+  while (!name.empty() && !small_or_digit(name.back())) name.pop_back();
+  return starts_and_ends_well(name, "._-") ? name : "";
+}
+
 }  // namespace
 
 bool is_job_name(std::string_view text) { return starts_and_ends_well(text, "._-"); }
@@ -27,7 +39,9 @@ std::string job_name_problem(std::string_view text) {
   const std::string_view accepted = find_key("name")->accepted;
   if (text.empty()) return fmt::format("is missing ({})", accepted);
   if (is_job_name(text)) return {};
-  return fmt::format("'{}' cannot be a job's name: it starts and ends with a letter or digit ({})", shown(text), accepted);
+  const std::string other = near_job_name(text);
+  return fmt::format("'{}' cannot be a job's name{} ({})", shown(text),
+                     other.empty() ? ": it starts and ends with a small letter or digit" : fmt::format("; write '{}'", other), accepted);
 }
 
 bool is_input_name(std::string_view text) {

@@ -42,6 +42,19 @@ void put(Node& root, const std::vector<std::string>& path, Node value) {
   *node = std::move(value);
 }
 
+// What says the same as a key that is set over it: of code.from and code.at a spec has one.
+void drop_other(Node& root, const std::vector<std::string>& path) {
+  if (path.size() < 2 || path[path.size() - 2] != "code" || (path.back() != "at" && path.back() != "from")) return;
+  if (path.size() != 2 && !(path.size() == 4 && path[0] == "stages")) return;
+  Node* node = &root;
+  for (std::size_t i = 0; i + 1 < path.size(); ++i) node = &node->at(path[i]);
+  const std::string_view other = path.back() == "at" ? "from" : "at";
+  const auto found = std::ranges::find(node->keys, other, &Node::text);
+  if (found == node->keys.end()) return;
+  node->items.erase(node->items.begin() + (found - node->keys.begin()));
+  node->keys.erase(found);
+}
+
 // A stage that is not there would come into being, with all that it inherits.
 std::string stage_missing(const Node& root, const std::vector<std::string>& path) {
   if (path.size() < 2 || path[0] != "stages") return {};
@@ -71,7 +84,9 @@ void apply_overrides(Node& root, const ParseOptions& options, std::vector<Proble
     }
     Tree value = read_tree(text, false);
     for (Problem& problem : value.problems) problems.push_back({.key = shown(key), .message = std::move(problem.message)});
-    if (value.problems.empty()) put(root, path, std::move(value.root));
+    if (!value.problems.empty()) continue;
+    put(root, path, std::move(value.root));
+    drop_other(root, path);
   }
   for (const auto& [name, text] : options.env) put(root, {"runtime", "env", name}, Node{.kind = Node::Kind::Scalar, .text = text, .quoted = true});
 }

@@ -112,6 +112,8 @@ std::string_view only_nearest(std::string_view word, std::vector<std::string_vie
   return second.empty() || engine::nearest(word, std::array{second, near}) == near ? near : "";
 }
 
+bool is_leaf(std::string_view name) { return std::ranges::find(key_table(), name, [](const KeyRow& row) { return leaf(row.key); }) != key_table().end(); }
+
 std::string below(const std::string& section, std::string_view name) { return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name); }
 
 }  // namespace
@@ -225,6 +227,12 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
     problem(key, shown(full), fmt::format("unknown key; write '{}' inside '{}:'", leaf(full), inner));
     return;
   }
+  // A word of another tool for a key is meant by its meaning, not by its letters; unless it is a key of ours elsewhere.
+  if (const KeyRow* alias = find_alias(section_key, name); alias != nullptr && !is_leaf(name)) {
+    // Where other tools have a section and we have one value, what is inside is not ours to judge.
+    const bool readable = value.kind != Node::Kind::Map || alias->kind == KeyKind::TextMap || alias->kind == KeyKind::Section;
+    return say(alias->key, readable);
+  }
   std::vector<std::string_view> here, everywhere;
   for (const KeyRow* known : keys_below(section_key)) here.push_back(leaf(known->key));
   if (const std::string_view near = engine::nearest(name, here); !near.empty()) return say(below(section_key, near), !only_nearest(name, here).empty());
@@ -286,7 +294,8 @@ const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
 }
 
 void SpecReader::not_accepted(const Node& node, const KeyRow& row, std::string_view value) {
-  const std::string_view near = engine::nearest(value, choices(row.accepted));
+  const std::string_view meant = value_meant(row.key, value);
+  const std::string_view near = meant.empty() ? engine::nearest(value, choices(row.accepted)) : meant;
   if (near.empty())
     problem(node, std::string(row.key), fmt::format("'{}' is not accepted ({})", shown(value), row.accepted));
   else

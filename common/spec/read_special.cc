@@ -129,10 +129,7 @@ void SpecReader::code_from(const Node& node, const KeyRow& row) {
   const bool remote = value->find("://") != std::string::npos || (value->starts_with("git@") && value->find(':') != std::string::npos);
   if (remote) return problem(node, "code.from", "code from git or an object store is known but not in this release (a directory)");
   if (value->empty()) return problem(node, "code.from", "is empty (a directory)");
-  if (!spec_.code().at().empty()) {
-    if (*value != ".") problem(node, "code.from", "code.at says already where the code is; leave one of the two out");
-    return;
-  }
+  if (!spec_.code().at().empty()) return problem(node, "code.from", "code.at says already where the code is; leave one of the two out");
   std::string path = (std::filesystem::path(options_.base_dir) / *value).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   spec_.mutable_code()->set_at(path);
@@ -142,10 +139,7 @@ void SpecReader::code_at(const Node& node, const KeyRow& row) {
   const std::string* value = text(node, row);
   if (value == nullptr || *value == "auto") return;
   if (!value->starts_with('/')) return problem(node, "code.at", fmt::format("'{}' is not absolute ({})", shown(*value), row.accepted));
-  // A code.from that came first and is not the default says something else.
-  const std::string here = std::filesystem::path(options_.base_dir).lexically_normal().string();
-  if (!spec_.code().at().empty() && spec_.code().at() != here)
-    return problem(node, "code.at", "code.from says already where the code is; leave one of the two out");
+  if (!spec_.code().at().empty()) return problem(node, "code.at", "code.from says already where the code is; leave one of the two out");
   spec_.mutable_code()->set_at(*value);
 }
 

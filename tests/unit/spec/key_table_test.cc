@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "common/engine/text.h"
 #include "common/spec/explain.h"
@@ -118,6 +119,24 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
     EXPECT_NE(find_key(key), nullptr) << key;
 }
 
+// An alias that is a key of ours in the same section would never be reached; one of two rows would be a guess.
+TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
+  std::set<std::string> met;
+  for (const KeyRow& row : key_table()) {
+    std::istringstream words{std::string(row.aliases)};
+    const std::size_t dot = row.key.rfind('.');
+    const std::string_view section = dot == std::string_view::npos ? "" : row.key.substr(0, dot);
+    for (std::string word; words >> word;) {
+      EXPECT_TRUE(met.insert(word).second) << word << " is there twice";
+      EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << word;
+      EXPECT_EQ(find_alias("", word), &row) << word;
+      for (const KeyRow* other : keys_below(section)) EXPECT_NE(leaf(other->key), word);
+    }
+  }
+  EXPECT_EQ(find_alias("launch", "NProc-Per-Node")->key, "resources.devices");
+  EXPECT_EQ(find_alias("", "tensorflow"), nullptr);
+}
+
 TEST(Explain, HasWordsForEveryKey) {
   for (const std::string_view key : known_keys()) {
     const auto text = explain(key);
@@ -131,6 +150,7 @@ TEST(Explain, HasWordsForEveryKey) {
   EXPECT_NE(explain("engine")->find("torch"), std::string::npos);
   EXPECT_EQ(explain("launch.scrpt").error().message, "explaining 'launch.scrpt': no such key; did you mean 'launch.script'?");
   EXPECT_EQ(explain("script").error().message, "explaining 'script': no such key; did you mean 'launch.script'?");
+  EXPECT_EQ(explain("gpus").error().message, "explaining 'gpus': no such key; did you mean 'resources.devices'?");
   EXPECT_EQ(explain("quite another thing").error().message, "explaining 'quite another thing': no such key; `muster explain` lists them");
 }
 

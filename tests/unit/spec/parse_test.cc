@@ -119,7 +119,13 @@ TEST(Parse, PlacesCode) {
   EXPECT_EQ(sound(minimal("code: {from: sub/}")).code().at(), "/home/ada/exp/sub");
   EXPECT_EQ(sound(minimal("code: {from: /opt/x}")).code().at(), "/opt/x");
   EXPECT_EQ(sound(minimal("code: {at: /opt/x}")).code().at(), "/opt/x");
-  EXPECT_EQ(sound(minimal("code: {from: ., at: /opt/x}")).code().at(), "/opt/x");
+}
+
+// Of the two a spec has one; what is set over the file takes the other one's place.
+TEST(Parse, CodeIsSetOverTheFilesOwn) {
+  for (const char* file : {"code: {from: .}", "code: {from: sub}", "code: {at: /opt/y}"})
+    EXPECT_EQ(sound(minimal(file), {.base_dir = "/home/ada/exp", .set = {{"code.at", "/opt/x"}}}).code().at(), "/opt/x") << file;
+  EXPECT_EQ(sound(minimal("code: {at: /opt/y}"), {.base_dir = "/home/ada/exp", .set = {{"code.from", "sub"}}}).code().at(), "/home/ada/exp/sub");
 }
 
 TEST(Parse, ReadsResumeObserveAndSuccess) {
