@@ -6,7 +6,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "client/render/text.h"
 #include "common/base/controls.h"
@@ -69,6 +73,49 @@ Json map_json(const Message& message, const Reflection& reflection, const FieldD
   return out;
 }
 
+// Where the protocol has no presence a number stands for "none". In a document it is not there: nobody has to know which number that was.
+struct NoneIs {
+  std::string_view field;
+  std::int64_t value;
+};
+constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
+                                              {"muster.v1.Progress.step", -1},
+                                              {"muster.v1.Progress.total", 0},
+                                              {"muster.v1.Progress.step_seconds", 0},
+                                              {"muster.v1.Attempt.best_step", -1},
+                                              {"muster.v1.Incident.resumed_from", -1},
+                                              {"muster.v1.Verdict.rank", -1},
+                                              {"muster.v1.RankExit.code", -1},
+                                              {"muster.v1.RankExit.signal", 0}});
+constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
+constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
+
+std::optional<std::int64_t> whole_number(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32: return reflection.GetInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_INT64: return reflection.GetInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT32: return reflection.GetUInt32(message, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE: return reflection.GetDouble(message, &field) == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+// Of a field without presence.
+bool is_absent(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    const auto& value = *reflection.GetEnum(message, &field);
+    return value.number() == 0 && value.name().ends_with("_UNSPECIFIED");
+  }
+  if (field.name() == kLoss) {
+    const FieldDescriptor* has = message.GetDescriptor()->FindFieldByName(std::string(kHasLoss));
+    return has != nullptr && !reflection.GetBool(message, has);
+  }
+  const auto none = std::ranges::find(kNone, field.full_name(), &NoneIs::field);
+  return none != kNone.end() && whole_number(message, field) == none->value;
+}
+
 Json message_json(const Message& message) {
   if (const auto* stamp = dynamic_cast<const google::protobuf::Timestamp*>(&message)) return iso_text(*stamp);
   if (const auto* span = dynamic_cast<const google::protobuf::Duration*>(&message)) {
@@ -88,7 +135,9 @@ Json message_json(const Message& message) {
       out[field.json_name()] = std::move(items);
     } else if (field.has_presence()) {
       if (reflection.HasField(message, &field)) out[field.json_name()] = scalar(message, reflection, field, -1);
-    } else {
+    } else if (field.full_name() == kMemlock && reflection.GetUInt64(message, &field) == UINT64_MAX) {
+      out[field.json_name()] = "unlimited";  // as the spec says it
+    } else if (!is_absent(message, field)) {
       out[field.json_name()] = scalar(message, reflection, field, -1);
     }
   }

@@ -1,0 +1,72 @@
+// Documents for programs. The story: a job without a verdict's class had "class": "unspecified", one that had not stepped "step": -1, and unlimited memlock was
+// 18446744073709551615, which a reader of doubles makes another number of.
+#include "client/render/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "muster/v1/job.pb.h"
+
+namespace muster::render {
+namespace {
+
+nlohmann::json of(const google::protobuf::Message& message) { return nlohmann::json::parse(document(message, "Thing", Format::Json)); }
+
+TEST(JsonText, WhatIsAbsentIsAbsent) {
+  v1::Progress progress;
+  progress.set_attempt(1);
+  progress.set_step(-1);
+  nlohmann::json json = of(progress);
+  for (const char* key : {"step", "total", "loss", "stepSeconds", "at"}) EXPECT_FALSE(json.contains(key)) << key;
+  EXPECT_EQ(json["attempt"], 1);
+  progress.set_step(0);
+  progress.set_total(10);
+  progress.set_loss(0);
+  progress.set_has_loss(true);
+  json = of(progress);
+  EXPECT_EQ(json["step"], 0);
+  EXPECT_EQ(json["total"], 10);
+  EXPECT_EQ(json["loss"], 0);
+}
+
+TEST(JsonText, NothingIsUnspecified) {
+  v1::Job job;
+  job.mutable_verdict()->set_rank(-1);
+  job.mutable_verdict()->set_reason("x");
+  job.add_attempts()->set_best_step(-1);
+  v1::RankExit& exit = *job.mutable_attempts(0)->add_exits();
+  exit.set_code(-1);
+  exit.set_signal(9);
+  job.mutable_attempts(0)->add_exits()->set_code(0);
+  job.mutable_spec()->mutable_launch()->set_script("a.py");
+  const std::string text = document(job, "Job", Format::Json);
+  EXPECT_EQ(text.find("unspecified"), std::string::npos) << text;
+  const nlohmann::json json = nlohmann::json::parse(text);
+  EXPECT_FALSE(json["verdict"].contains("rank"));
+  EXPECT_FALSE(json["attempts"][0].contains("bestStep"));
+  EXPECT_FALSE(json["attempts"][0]["exits"][0].contains("code"));
+  EXPECT_EQ(json["attempts"][0]["exits"][0]["signal"], 9);
+  EXPECT_EQ(json["attempts"][0]["exits"][1]["code"], 0);
+  EXPECT_FALSE(json["attempts"][0]["exits"][1].contains("signal"));
+}
+
+TEST(JsonText, UnlimitedIsAWord) {
+  v1::JobSpec spec;
+  spec.mutable_runtime()->mutable_limits()->set_memlock(UINT64_MAX);
+  EXPECT_EQ(of(spec)["runtime"]["limits"]["memlock"], "unlimited");
+  spec.mutable_runtime()->mutable_limits()->set_memlock(65536);
+  EXPECT_EQ(of(spec)["runtime"]["limits"]["memlock"], 65536);
+}
+
+TEST(JsonText, LabelsAndDescriptionAreThere) {
+  v1::Job job;
+  job.mutable_spec()->set_description("a sentence");
+  (*job.mutable_spec()->mutable_labels())["team"] = "llm";
+  const nlohmann::json json = of(job);
+  EXPECT_EQ(json["spec"]["description"], "a sentence");
+  EXPECT_EQ(json["spec"]["labels"]["team"], "llm");
+}
+
+}  // namespace
+}  // namespace muster::render
