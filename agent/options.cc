@@ -116,7 +116,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);
   if (!interval) return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
-  if (*interval > kProbeIntervalMost) return fail(ErrorCode::InvalidArgument, "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
+  if (*interval > kProbeIntervalMost)
+    return fail(ErrorCode::InvalidArgument, "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
   line.probe_interval = *interval;
   return std::optional(std::move(line));
 }

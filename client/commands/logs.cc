@@ -102,7 +102,9 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
     return fail(ErrorCode::InvalidArgument, "option --rank 'all': with --companion write which ranks you want besides, like 0-7");
   for (const std::string& name : options.companions) {
     const bool sound = !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
-    if (!sound) return fail(ErrorCode::InvalidArgument, fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all", render::printable(name)));
+    if (!sound)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("option --companion '{}': write setup, scheduler, rank-N of a script, or all", render::printable(name)));
     request.add_companions(name == "all" ? kAllCompanions : name);
   }
   // Where no log was chosen, what a setup said that failed is the only answer there is.

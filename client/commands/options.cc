@@ -193,7 +193,8 @@ Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& t
 Result<WallTime> parse_since(std::string_view text, WallTime now) {
   if (const auto duration = parse_duration(text)) return now - *duration;
   if (bare_number(text))
-    return fail(ErrorCode::InvalidArgument, fmt::format("option --since '{}': a number without a unit; write {}s, {}m or {}h (so long ago)", text, text, text, text));
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("option --since '{}': a number without a unit; write {}s, {}m or {}h (so long ago)", text, text, text, text));
   if (const auto at = date_and_clock(Scan(text))) return *at;
   if (const auto at = clock_alone(Scan(text), now)) return *at;
   return fail(ErrorCode::InvalidArgument,

@@ -54,8 +54,8 @@ void print_chain(const Context& context, const v1::GetJobResponse& answer) {
   for (int i = 0; i < answer.chain_size(); ++i) {
     const v1::ChainStage& stage = answer.chain(i);
     const bool shown = stage.job_id() == answer.job().id();
-    table.rows.push_back(
-        {stage.stage(), ids[static_cast<std::size_t>(i)], context.out.paint(render::phase_tint(stage.phase()), render::phase_text(stage.phase())), shown ? "(below)" : ""});
+    table.rows.push_back({stage.stage(), ids[static_cast<std::size_t>(i)],
+                          context.out.paint(render::phase_tint(stage.phase()), render::phase_text(stage.phase())), shown ? "(below)" : ""});
   }
   fmt::print("{}", render::field_line(context.out, "chain", context.out.paint(render::Tint::Bold, answer.job().spec().stage().chain_name())));
   fmt::print("{}\n", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));

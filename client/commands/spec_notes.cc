@@ -37,9 +37,11 @@ void note_words(const Words& words, const std::string& key, launcher::Flags flag
   for (int i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (const std::size_t flag = word.find_first_not_of(" \t"); flag != 0 && flag != std::string::npos && word.substr(flag).starts_with("--"))
-      notes.push_back(fmt::format("{}[{}]: '{}' begins with a blank: a '\\' in front of a blank joins no lines, it makes the blank a part of the word", key, i, word));
+      notes.push_back(
+          fmt::format("{}[{}]: '{}' begins with a blank: a '\\' in front of a blank joins no lines, it makes the blank a part of the word", key, i, word));
     if (launcher::wants_value(word, flags) && (i + 1 == words.size() || words[i + 1].starts_with("--")))
-      notes.push_back(fmt::format("{}[{}]: '{}' has no value{}", key, i, word, i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
+      notes.push_back(
+          fmt::format("{}[{}]: '{}' has no value{}", key, i, word, i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
   }
 }
 
@@ -66,7 +68,8 @@ void note_script(const v1::JobSpec& spec, Notes& notes) {
   std::vector<std::string> command(launch.run().begin(), launch.run().end());
   if (command.empty()) command.push_back(launch.script());
   const import::ShellScript script = import::shell_script_of(command, spec.code().at());
-  for (const launcher::Slip& slip : launcher::slips_of(script.text, known_flags(spec))) notes.push_back(fmt::format("{}:{}: {}", script.name, slip.line, slip.text));
+  for (const launcher::Slip& slip : launcher::slips_of(script.text, known_flags(spec)))
+    notes.push_back(fmt::format("{}:{}: {}", script.name, slip.line, slip.text));
 }
 
 // A mistyped key of a patched configuration: it would be added, and nothing would change.
@@ -87,7 +90,8 @@ void note_patches(const v1::JobSpec& spec, Notes& notes) {
 
 std::vector<std::string> spec_notes(const v1::JobSpec& spec) {
   Notes notes;
-  for (const std::string& missing : missing_paths(spec)) notes.push_back(fmt::format("{} is not on this machine; every node needs it there under this path", missing));
+  for (const std::string& missing : missing_paths(spec))
+    notes.push_back(fmt::format("{} is not on this machine; every node needs it there under this path", missing));
   note_devices(spec, notes);
   note_words(spec.launch().run(), "launch.run", known_flags(spec), notes);
   note_words(spec.launch().args(), "launch.args", known_flags(spec), notes);

@@ -60,11 +60,11 @@ bool takes_next(const CLI::App& level, const std::string& word) {
 
 // Words of other schedulers for a verb of ours.
 constexpr auto kMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"list", "ps"},      {"list", "ls"},      {"ls", "ps"},        {"jobs", "ps"},       {"queue", "ps"},      {"squeue", "ps"},   {"status", "show"}, {"describe", "show"},
-    {"get", "show"},     {"info", "show"},    {"submit", "run"},    {"sbatch", "run"},    {"start", "run"},   {"apply", "run"},   {"exec", "run"},
-    {"stop", "cancel"},  {"kill", "cancel"},  {"scancel", "cancel"}, {"delete", "cancel"}, {"rm", "cancel"},   {"log", "logs"},    {"tail", "logs"},
-    {"top", "watch"},    {"follow", "watch"}, {"attach", "watch"},  {"restart", "resume"}, {"check", "validate"}, {"lint", "validate"}, {"nodes", "node"},
-    {"hosts", "node"},   {"checkpoint", "ckpt"}, {"help", "--help"},
+    {"list", "ps"},       {"list", "ls"},     {"ls", "ps"},           {"jobs", "ps"},        {"queue", "ps"},       {"squeue", "ps"},      {"status", "show"},
+    {"describe", "show"}, {"get", "show"},    {"info", "show"},       {"submit", "run"},     {"sbatch", "run"},     {"start", "run"},      {"apply", "run"},
+    {"exec", "run"},      {"stop", "cancel"}, {"kill", "cancel"},     {"scancel", "cancel"}, {"delete", "cancel"},  {"rm", "cancel"},      {"log", "logs"},
+    {"tail", "logs"},     {"top", "watch"},   {"follow", "watch"},    {"attach", "watch"},   {"restart", "resume"}, {"check", "validate"}, {"lint", "validate"},
+    {"nodes", "node"},    {"hosts", "node"},  {"checkpoint", "ckpt"}, {"help", "--help"},
 });
 
 // Empty: none is near.

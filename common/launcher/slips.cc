@@ -12,8 +12,8 @@ constexpr std::size_t kSlipsMost = 8;
 constexpr std::string_view kBlanks = " \t\r";
 
 // Written with '-' or '_' between the words, as their programs take them.
-constexpr auto kOfLaunchers = std::to_array<std::string_view>({"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "rdzv-endpoint", "rdzv-id",
-                                                               "rdzv-backend", "worker-num", "local-worker-num"});
+constexpr auto kOfLaunchers = std::to_array<std::string_view>(
+    {"nnodes", "nproc-per-node", "node-rank", "master-addr", "master-port", "rdzv-endpoint", "rdzv-id", "rdzv-backend", "worker-num", "local-worker-num"});
 constexpr auto kOfTraining = std::to_array<std::string_view>({
     "save",
     "load",
@@ -79,7 +79,8 @@ bool wants_value(std::string_view flag, Flags flags) {
   if (!flag.starts_with("--")) return false;
   std::string name(flag.substr(2));
   std::ranges::replace(name, '_', '-');
-  return std::ranges::find(kOfLaunchers, name) != kOfLaunchers.end() || (flags == Flags::OfTraining && std::ranges::find(kOfTraining, name) != kOfTraining.end());
+  return std::ranges::find(kOfLaunchers, name) != kOfLaunchers.end() ||
+         (flags == Flags::OfTraining && std::ranges::find(kOfTraining, name) != kOfTraining.end());
 }
 
 std::vector<Slip> slips_of(std::string_view script, Flags flags) {

@@ -34,6 +34,7 @@ std::optional<Format> format_of(std::string_view name);
 // `name` is that of the file, for messages; it decides the format. Without changes: the text as a copy is written, for comparing. Errors (InvalidArgument):
 // "changing 'runer_config.epochs' of '/srv/a.yaml': there is no 'runer_config'; nearest: 'runner_config'".
 // `near_misses` gets a sentence for each key that is added beside one of nearly the same name: who mistypes a key changes nothing else.
-Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes, std::vector<std::string>* near_misses = nullptr);
+Result<std::string> changed_file(std::string_view name, std::string_view text, std::span<const Change> changes,
+                                 std::vector<std::string>* near_misses = nullptr);
 
 }  // namespace muster::patch

@@ -47,8 +47,8 @@ Result<std::string> explain(std::string_view key) {
     }
     const KeyRow* alias = find_alias("", key);
     const std::string_view near = alias != nullptr ? alias->key : engine::nearest(key, leaves);
-    return fail(ErrorCode::NotFound,
-                fmt::format("explaining '{}': no such key; {}", shown(key), near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
+    return fail(ErrorCode::NotFound, fmt::format("explaining '{}': no such key; {}", shown(key),
+                                                 near.empty() ? "`muster explain` lists them" : fmt::format("did you mean '{}'?", near)));
   }
   std::string text = fmt::format("{}: {}\n", row->key, row->help);
   if (row->kind == KeyKind::Later) text += fmt::format("  {}\n", kLater);

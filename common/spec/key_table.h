@@ -27,7 +27,7 @@ struct KeyRow {
   std::string_view accepted;  // for people; a Choice's words, split at " | "
   std::string_view later;     // Choice: words that are known but not in this release
   std::string_view help;
-  std::string_view aliases = {};  // words of other tools for it, split at blanks: an unknown key is told it
+  std::string_view aliases = {};      // words of other tools for it, split at blanks: an unknown key is told it
   std::uint64_t least = 0, most = 0;  // Number
 };
 

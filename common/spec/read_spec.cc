@@ -112,7 +112,9 @@ std::string_view only_nearest(std::string_view word, std::vector<std::string_vie
   return second.empty() || engine::nearest(word, std::array{second, near}) == near ? near : "";
 }
 
-bool is_leaf(std::string_view name) { return std::ranges::find(key_table(), name, [](const KeyRow& row) { return leaf(row.key); }) != key_table().end(); }
+bool is_leaf(std::string_view name) {
+  return std::ranges::find(key_table(), name, [](const KeyRow& row) { return leaf(row.key); }) != key_table().end();
+}
 
 std::string below(const std::string& section, std::string_view name) { return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name); }
 

@@ -38,14 +38,17 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
   ASSERT_TRUE(written && *written);
   EXPECT_EQ((*written)->devices_from, "cards.txt");
   EXPECT_EQ((*written)->probe_interval, Duration::zero());
-  for (const std::vector<std::string>& bad :
-       {std::vector<std::string>{"--devices", "8", "--devices-from", "x"}, {"--probe-interval", "-1"}, {"--probe-interval", "often"}, {"--probe-interval", "2d"}}) {
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--devices", "8", "--devices-from", "x"},
+                                              {"--probe-interval", "-1"},
+                                              {"--probe-interval", "often"},
+                                              {"--probe-interval", "2d"}}) {
     const auto line = parse(bad);
     ASSERT_FALSE(line) << bad[0];
     EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
   }
   // It was read as seconds, while every other flag of the kind wanted its unit.
-  EXPECT_NE(parse({"--probe-interval", "30"}).error().message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"), std::string::npos);
+  EXPECT_NE(parse({"--probe-interval", "30"}).error().message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// `muster ps` of a cluster with a thousand finished jobs: which of them, and in which order. Labels were "for people and filters", and nothing filtered by them.
+// `muster ps` of a cluster with a thousand finished jobs: which of them, and in which order. Labels were "for people and filters", and nothing filtered by
+// them.
 #include "client/commands/job_filter.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +52,8 @@ TEST(JobFilter, WrongWordsAreToldWithTheNearestOne) {
 }
 
 TEST(JobFilter, Orders) {
-  std::vector<v1::Job> jobs = {job("c", v1::JOB_PHASE_SUCCEEDED), job("b", v1::JOB_PHASE_QUEUED), job("a", v1::JOB_PHASE_FAILED), job("d", v1::JOB_PHASE_RUNNING)};
+  std::vector<v1::Job> jobs = {job("c", v1::JOB_PHASE_SUCCEEDED), job("b", v1::JOB_PHASE_QUEUED), job("a", v1::JOB_PHASE_FAILED),
+                               job("d", v1::JOB_PHASE_RUNNING)};
   sort_jobs(jobs, JobOrder::Newest);
   EXPECT_EQ(names(jobs), "cbad");
   sort_jobs(jobs, JobOrder::LiveFirst);

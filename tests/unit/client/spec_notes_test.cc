@@ -45,11 +45,13 @@ TEST_F(SpecNotes, AScriptThatIsNotOnThisMachine) {
               ElementsAre("launch.script: '" + (dir_ / "trian.py").string() + "' is not on this machine; every node needs it there under this path"));
   EXPECT_THAT(notes("engine: torch\nlaunch: {run: python3 trian.py}"), ElementsAre(HasSubstr("launch.run: '")));
   EXPECT_THAT(notes("engine: torch\nlaunch: {run: python3 -m trian}"), IsEmpty());
-  EXPECT_THAT(notes("engine: torch\ncode: {at: /not/on/this/machine}\nlaunch: {script: trian.py}"), IsEmpty()) << "the nodes have the code, this machine has not";
+  EXPECT_THAT(notes("engine: torch\ncode: {at: /not/on/this/machine}\nlaunch: {script: trian.py}"), IsEmpty())
+      << "the nodes have the code, this machine has not";
 }
 
 TEST_F(SpecNotes, WordsThatAPastedBackslashHasMade) {
-  EXPECT_THAT(notes("engine: torch\nlaunch:\n  script: train.py\n  args: >\n    --lr 1 \\\n    --steps 3\n"), ElementsAre(HasSubstr("launch.args[2]: ' --steps' begins with a blank")));
+  EXPECT_THAT(notes("engine: torch\nlaunch:\n  script: train.py\n  args: >\n    --lr 1 \\\n    --steps 3\n"),
+              ElementsAre(HasSubstr("launch.args[2]: ' --steps' begins with a blank")));
   EXPECT_THAT(notes("engine: megatron\nlaunch: {script: train.py, args: --micro-batch-size --bf16}"),
               ElementsAre("launch.args[0]: '--micro-batch-size' has no value: '--bf16' stands behind it"));
 }

@@ -1,5 +1,5 @@
-// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with a mistyped verb went on; and `muster list` was told the list
-// of twenty verbs, not the one.
+// The story: `muster frob --help` printed muster's own help and ended with 0, so that a script with a mistyped verb went on; and `muster list` was told the
+// list of twenty verbs, not the one.
 #include "client/commands/usage.h"
 
 #include <gmock/gmock.h>

@@ -33,7 +33,8 @@ TEST(Slips, AFlagWithoutItsValue) {
               ElementsAre("2: '--micro-batch-size' has no value: '--global-batch-size' stands behind it", "4: '--lr' has no value: ')' stands behind it"));
   EXPECT_THAT(said("torchrun --nnodes \\\n --nproc_per_node 8 a.py\n", Flags::OfLaunchers),
               ElementsAre("1: '--nnodes' has no value: '--nproc_per_node' stands behind it"));
-  EXPECT_THAT(said("torchrun --nnodes $N --node_rank=0 a.py --save --bf16 --lr -1\n", Flags::OfLaunchers), IsEmpty()) << "of another program --save may be a switch";
+  EXPECT_THAT(said("torchrun --nnodes $N --node_rank=0 a.py --save --bf16 --lr -1\n", Flags::OfLaunchers), IsEmpty())
+      << "of another program --save may be a switch";
   EXPECT_THAT(said("python a.py --lr -1 --bf16 --use-flash-attn --save \"$OUT\"\n"), IsEmpty());
 }
 

@@ -24,9 +24,7 @@ TEST(NearMiss, WhatIsMergedIntoTheMapIsThere) {
   EXPECT_THAT(misses("base: &b\n  learning_rate: 1\nrun:\n  <<: *b\n  learning_rates: 2\n", {{"run.learning_rate", "3"}}), testing::IsEmpty());
 }
 
-TEST(NearMiss, WhatTheSpecItselfAddsIsNoOtherKeysName) {
-  EXPECT_THAT(misses("a: 1\n", {{"callbacks", "{}"}, {"callbacks.every", "1"}}), testing::IsEmpty());
-}
+TEST(NearMiss, WhatTheSpecItselfAddsIsNoOtherKeysName) { EXPECT_THAT(misses("a: 1\n", {{"callbacks", "{}"}, {"callbacks.every", "1"}}), testing::IsEmpty()); }
 
 }  // namespace
 }  // namespace muster::patch

@@ -65,9 +65,8 @@ TEST(Parse, MindFormersHasDefaultsOfItsOwn) {
   EXPECT_EQ(spec.observe().grammar(), "mindformers");
   EXPECT_TRUE(spec.launch().lockstep());
   EXPECT_TRUE(spec.resume().enabled());
-  for (const auto& [word, mode] :
-       {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL}, std::pair{"predict", v1::LAUNCH_MODE_PREDICT},
-        std::pair{"strategy", v1::LAUNCH_MODE_STRATEGY}}) {
+  for (const auto& [word, mode] : {std::pair{"finetune", v1::LAUNCH_MODE_FINETUNE}, std::pair{"eval", v1::LAUNCH_MODE_EVAL},
+                                   std::pair{"predict", v1::LAUNCH_MODE_PREDICT}, std::pair{"strategy", v1::LAUNCH_MODE_STRATEGY}}) {
     spec = sound(std::string("name: x\nengine: mindformers\nlaunch: {config: a.yaml, launcher: msrun, mode: ") + word + "}");
     EXPECT_EQ(spec.launch().mode(), mode);
     EXPECT_EQ(spec.launch().launcher(), v1::LAUNCHER_MSRUN);
@@ -213,7 +212,8 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
               s.mutable_launch()->set_script("a.py");
             }),
             "code.at: is missing, and launch.script 'a.py' is below it (an absolute directory)\n");
-  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->set_per(static_cast<v1::LaunchPer>(9)); }), "launch.per: 9 is not accepted (rank | node | once)\n");
+  EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_launch()->set_per(static_cast<v1::LaunchPer>(9)); }),
+            "launch.per: 9 is not accepted (rank | node | once)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_nodes(70000); }), "resources.nodes: 70000 is out of range (1..65536)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_resources()->set_devices(2), s.mutable_resources()->add_device_ids(0); }),
             "resources.devices: 2 devices, and 1 named ones; leave one of the two out\n");
