@@ -22,7 +22,7 @@ constexpr const char* kAbout =
 constexpr const char* kFooter =
     "Examples:\n"
     "  muster-controller --state-dir ~/.muster/controller                         private, over a unix socket\n"
-    "  muster-controller --state-dir /var/lib/muster --listen 127.0.0.1:7070      loopback, with a token (made where missing)\n"
+    "  muster-controller --state-dir /var/lib/muster --listen 127.0.0.1:7070      loopback, with a token: /var/lib/muster/token\n"
     "  muster-controller --dump /var/lib/muster                                   what is in a journal, as text\n"
     "\n"
     "Exit status: 0 stopped by SIGTERM or SIGINT, 64 wrong usage, 70 cannot go on (the last line says why).";
@@ -52,11 +52,11 @@ Result<void> check_listen(const Config& config) {
   for (const std::string& address : config.listen) {
     if (auto sound = rpc::check_address(address); !sound) return sound;
     if (rpc::is_loopback(address)) continue;
-    if (config.token_file.empty() || !config.allow_plain_tcp) {
+    if (!config.allow_plain_tcp) {
       return fail(ErrorCode::NotAllowed,
                   "listening on '" + address +
                       "': other machines could reach it, and there is no TLS yet, so the token and all jobs would cross the network in the clear; "
-                      "on a network you trust give --token-file FILE and --allow-plain-tcp");
+                      "on a network you trust give --allow-plain-tcp");
     }
   }
   return {};
@@ -75,10 +75,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR", "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
       ->type_name("DIR");
   option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
-         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Default unix:STATE_DIR/controller.sock")
+         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that other machines reach wants --allow-plain-tcp. Default "
+         "unix:STATE_DIR/controller.sock")
       ->type_name("ADDRESS");
   option("--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
-         "File with the token that callers over TCP must bring, mode 0600; made where missing. Default STATE_DIR/token")
+         "File with the token that callers over TCP must bring, mode 0600; made, in a directory that is there, when the controller listens on TCP and it is "
+         "missing. Default STATE_DIR/token")
       ->type_name("FILE");
   app.add_flag("--allow-plain-tcp", config.allow_plain_tcp, "Serve other machines without TLS: only on a network you trust")
       ->envname("MUSTER_CONTROLLER_ALLOW_PLAIN_TCP");

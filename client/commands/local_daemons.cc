@@ -75,8 +75,12 @@ bool is_killed(pid_t pid) {
 Result<std::vector<LocalDaemon>> read_daemons(const fs::path& dir) {
   auto text = io::read_file(local_processes(dir), 1 << 20);
   if (!text) {
+    std::error_code ignored;
+    const bool was_up = fs::is_directory(local_controller_dir(dir), ignored);  // 'muster local down' takes the list, and leaves the state
     if (text.error().code == ErrorCode::NotFound)
-      return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': none was started there; 'muster local up' starts one", dir.string()));
+      return fail(ErrorCode::NotFound, fmt::format("finding the private cluster in '{}': {}", dir.string(),
+                                                   was_up ? "it is down; its state is there, and 'muster local up' goes on with it"
+                                                          : "none was started there; 'muster local up' starts one"));
     return fail(std::move(text.error()));
   }
   std::vector<LocalDaemon> out;

@@ -83,7 +83,9 @@ class Local(unittest.TestCase):
             self.assertNotIn(os.path.basename(path), ("endpoint", "controller.sock", "processes"))
             if os.path.basename(path) != "bell":  # a run directory's, which stays as it is
                 self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
-        self.cluster.muster("local", "down", code=10)
+        for verb in ("down", "status"):
+            # It said that none was ever started there.
+            self.assertIn("it is down; its state is there", self.cluster.muster("local", verb, code=10).err)
         self.cluster.muster("ps", code=13)
 
         # And up again: what was is remembered.

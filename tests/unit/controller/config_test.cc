@@ -56,6 +56,10 @@ TEST(Config, OtherMachinesAreNotServedByAccident) {
   EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t"}).exit_code, 64);
   EXPECT_NE(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070"}).text.find("TLS"), std::string::npos);
   EXPECT_EQ(parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--token-file", "/t", "--allow-plain-tcp"}).exit_code, -1);
+  // With the flag that the refusal advises it was refused again: the token file's default was not set yet when it was asked for.
+  const CommandLine advised = parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--allow-plain-tcp"});
+  EXPECT_EQ(advised.exit_code, -1) << advised.text;
+  EXPECT_EQ(advised.config.token_file, "/s/token");
 }
 
 }  // namespace
