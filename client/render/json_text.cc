@@ -92,13 +92,11 @@ constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
 
 std::optional<std::int64_t> whole_number(const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return reflection.GetInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_INT64: return reflection.GetInt64(message, &field);
-    case FieldDescriptor::CPPTYPE_UINT32: return reflection.GetUInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_DOUBLE: return reflection.GetDouble(message, &field) == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
-    default: return std::nullopt;
-  }
+  const auto type = field.cpp_type();
+  if (type == FieldDescriptor::CPPTYPE_INT32) return reflection.GetInt32(message, &field);
+  if (type == FieldDescriptor::CPPTYPE_INT64) return reflection.GetInt64(message, &field);
+  if (type == FieldDescriptor::CPPTYPE_DOUBLE && reflection.GetDouble(message, &field) == 0) return 0;
+  return std::nullopt;
 }
 
 // Of a field without presence.
