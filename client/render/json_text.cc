@@ -88,6 +88,7 @@ constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
                                               {"muster.v1.RankExit.code", -1},
                                               {"muster.v1.RankExit.signal", 0}});
 constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
+constexpr std::string_view kWaitsFor = "muster.v1.Job.waits_for";  // of queued jobs in a list alone
 constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
 
 std::optional<std::int64_t> whole_number(const Message& message, const FieldDescriptor& field) {
@@ -106,6 +107,7 @@ bool is_absent(const Message& message, const FieldDescriptor& field) {
     const auto& value = *reflection.GetEnum(message, &field);
     return value.number() == 0 && value.name().ends_with("_UNSPECIFIED");
   }
+  if (field.full_name() == kWaitsFor) return reflection.GetString(message, &field).empty();
   if (field.name() == kLoss) {
     const FieldDescriptor* has = message.GetDescriptor()->FindFieldByName(std::string(kHasLoss));
     return has != nullptr && !reflection.GetBool(message, has);

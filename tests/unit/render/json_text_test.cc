@@ -42,6 +42,7 @@ TEST(JsonText, NothingIsUnspecified) {
   job.mutable_spec()->mutable_launch()->set_script("a.py");
   const std::string text = document(job, "Job", Format::Json);
   EXPECT_EQ(text.find("unspecified"), std::string::npos) << text;
+  EXPECT_EQ(text.find("waitsFor"), std::string::npos) << text;
   const nlohmann::json json = nlohmann::json::parse(text);
   EXPECT_FALSE(json["verdict"].contains("rank"));
   EXPECT_FALSE(json["attempts"][0].contains("bestStep"));
