@@ -117,13 +117,55 @@ class Verbs(unittest.TestCase):
         self.assertIn("done", self.muster("ps", "-a", "-o", "name").out.split())
         self.assertEqual(json.loads(self.muster("ps", "-a", env={"MUSTER_OUTPUT": "json"}).out)["kind"], "JobList", "every flag has a variable")
 
+    def test_a_job_is_found_by_what_a_table_shows(self):
+        """`ps` showed ids of which the first eight characters are everybody's, and took their beginning alone."""
+        with self.cluster.gate("parts") as gate:
+            spec = job("parts-of-a-name", f"read x < {gate.path}", "description: a sentence\nlabels: {team: llm}\nresources: {devices: 1, type: cpu}")
+            whole = self.cluster.submit(spec)
+            self.muster("wait", whole, "--for", "running")
+            row = next(line for line in self.muster("ps").out.splitlines() if line.startswith("parts-of-a-name "))
+            end = row.split()[1]
+            self.assertTrue(whole.endswith(end) and 6 <= len(end) < len(whole), row)
+            for text in (end, "parts-of", "parts-of-a-name"):
+                self.assertEqual(self.muster("show", text, "-o", "name").out.strip(), whole, text)
+            for verb in (["why"], ["logs"], ["events"], ["ckpt", "ls"], ["env", "--rank", "0"]):
+                self.muster(*verb, "parts-of")
+            for verb in ("cancel", "wait", "resume"):
+                done = self.cluster.muster(verb, "parts-of", code=10)
+                self.assertIn("write the whole name of 'parts-of-a-name'", done.err, verb)
+            listed = json.loads(self.muster("ps", "--label", "team=llm", "--state", "running", "-o", "json").out)["items"]
+            self.assertEqual([(item["id"], item["spec"]["description"], item["spec"]["labels"]) for item in listed], [(whole, "a sentence", {"team": "llm"})])
+            self.assertEqual(self.muster("ps", "-a", "--label", "team=vision", "-o", "name").out, "")
+            self.assertNotIn("parts-of", self.muster("ps", "--state", "ended", "-o", "name").out)
+            self.assertEqual(self.muster("ps", "-a").out.splitlines()[1].split()[0], "parts-of-a-name", "live ones first")
+            shown = self.muster("show", end).out
+            self.assertRegex(shown, r"description +a sentence\nlabel +team=llm\n")
+            self.assertNotIn("unspecified", self.muster("show", end, "-o", "json").out)
+            self.assertIn('"memlock": "unlimited"', self.muster("show", end, "-o", "json").out)
+            self.assertIn("did you mean 'running'?", self.cluster.muster("ps", "--state", "runing", code=64).err)
+            self.muster("cancel", end)
+            self.cluster.muster("wait", whole, code=3)
+
+    def test_ps_says_why_a_job_waits(self):
+        with self.cluster.gate("holds") as gate:
+            holds = self.cluster.submit(job("holds", f"read x < {gate.path}", "resources: {nodes: 2, devices: 1, type: cpu}"))
+            self.muster("wait", holds, "--for", "running")
+            waits = self.cluster.submit(job("waits", "true", "resources: {nodes: 2, devices: 2, type: cpu}"))
+            behind = self.cluster.submit(job("behind", "true", "resources: {nodes: 2, devices: 2, type: cpu}"))
+            rows = {line.split()[0]: line for line in self.muster("ps").out.splitlines()}
+            self.assertRegex(rows["waits"], r" queued .* need 2 nodes with 2 devices, 0 fit")
+            self.assertRegex(rows["behind"], r" queued .* behind 'waits' in the queue, 1 ahead$")
+            gate.open(2)
+            for one in (holds, waits, behind):
+                self.muster("wait", one)
+
     def test_texts(self):
         shown = self.muster("show", "done").out
         for word in ("name", "phase        succeeded", "restarts     0", "step 3 of 3, loss 1.5", "ATTEMPT"):
             self.assertIn(word, shown)
         self.assertEqual(self.muster("why", "done").out, "succeeded\n")
         self.assertRegex(self.muster("events", "done").out.splitlines()[-1], r"job-ended +job succeeded$")
-        self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE\n(.*\n)*done ")
+        self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE +LABELS +DESCRIPTION\n(.*\n)*done ")
         self.assertRegex(self.muster("version").out, r"^client +\S+\ncontroller +\S+ \(protocol 1 to 1, cluster [0-9a-f]{16}, epoch 1\)\n$")
         self.assertIn("exit codes:", self.muster("--help").out)
         for verb in ("run", "plan", "validate", "explain", "ps", "show", "why", "logs", "events", "watch", "wait", "cancel", "ckpt", "ckpt ls", "ranktable", "env", "node", "node ls", "node show",
