@@ -11,12 +11,14 @@
 #include <string_view>
 #include <utility>
 
+#include "client/commands/bar_pace.h"
 #include "client/commands/call.h"
 #include "client/commands/job_streams.h"
 #include "client/commands/line_cutter.h"
 #include "client/commands/log_label.h"
 #include "client/commands/news_queue.h"
 #include "client/commands/out.h"
+#include "client/commands/screen.h"
 #include "client/commands/spokesman.h"
 #include "client/render/event_text.h"
 #include "client/render/incident.h"
@@ -37,6 +39,7 @@ constexpr auto kWhyMost = 300s;
 constexpr auto kWhyTime = 2000ms;         // for the answer
 constexpr auto kLastLines = 5s;           // after the job's end, for log bytes that are still on their way
 constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
+constexpr std::uint64_t kTailLines = 20;  // of each log from before, where somebody begins to watch on a terminal
 constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
 
 bool looks_like_error(std::string_view line) {
@@ -49,19 +52,18 @@ bool looks_like_error(std::string_view line) {
 class Follower {
  public:
   Follower(const Context& context, const Session& session, Interrupt& interrupt, const FollowOptions& options)
-      : context_(context),
-        session_(session),
-        interrupt_(interrupt),
-        options_(options),
-        terminal_(render::is_terminal(2) && context.err.colour && !options.quiet) {}
+      : context_(context), session_(session), interrupt_(interrupt), options_(options), screen_(context.out, context.err, options.quiet) {}
 
   Result<int> run() {
     if (auto found = refresh(); !found) return lost(std::move(found.error()));
     if (job_.has_progress()) spokesman_.on_progress(job_.progress());
+    const bool began_before = job_.attempt() > 0;
+    if (screen_.has_block() && began_before) read_series();
     const Interrupt::OnFire wake(interrupt_, [this] { news_.close(); });
-    const JobStreams streams(session_, job_.id(), options_.logs && !options_.quiet, news_);
+    const std::uint64_t tail = options_.joins && began_before && screen_.is_one() ? kTailLines : 0;
+    const JobStreams streams(session_, job_.id(), options_.logs && !options_.quiet, tail, news_);
     Result<int> code = loop();
-    erase_block();
+    screen_.erase();
     return code;
   }
 
@@ -74,6 +76,7 @@ class Follower {
     if (!response) return fail(std::move(response.error()));
     job_ = std::move(*response->mutable_job());
     view_.set_job(job_);
+    view_.set_progress(job_.progress(), system_clock().now().wall);
     return {};
   }
 
@@ -81,12 +84,12 @@ class Follower {
     bool ended = false;
     auto grace = std::chrono::steady_clock::time_point::max();
     while (!interrupt_.fired()) {
-      for (const News& news : news_.take(std::min(grace, std::chrono::steady_clock::now() + (terminal_ ? kRedraw : kLookUp)))) {
+      for (const News& news : news_.take(std::min(grace, std::chrono::steady_clock::now() + (screen_.has_block() ? kRedraw : kLookUp)))) {
         if (const auto* response = std::get_if<v1::WatchResponse>(&news)) on_watch(*response);
         if (const auto* chunk = std::get_if<v1::ReadLogsResponse>(&news)) on_log(*chunk);
         if (const auto* end = std::get_if<LogsEnded>(&news)) {
           logs_ended_ = true;
-          if (!end->how) say("the ranks' lines end here: " + end->how.error().message);
+          if (!end->how) screen_.say("the ranks' lines end here: " + render::printable(end->how.error().message));
         }
         if (const auto* end = std::get_if<EventsEnded>(&news)) {
           if (!end->how) return fail(end->how.error());
@@ -94,8 +97,9 @@ class Follower {
           grace = std::chrono::steady_clock::now() + kLastLines;
         }
       }
+      if (std::exchange(changed_, false)) (void)refresh();  // for the view alone: what was known before will do
       say_why_it_waits();
-      draw_block();
+      if (screen_.has_block()) screen_.draw(block());
       if (ended && (logs_ended_ || std::chrono::steady_clock::now() >= grace)) return finish();
     }
     return leave();
@@ -109,7 +113,7 @@ class Follower {
 
   // Time is up or Ctrl-C; perhaps before the job's name was learnt.
   Result<int> leave() {
-    erase_block();
+    screen_.erase();
     if (interrupt_.timed_out()) return time_up();
     fmt::print(stderr, "detached; {1} '{0}' goes on. Come back with 'muster watch {0}', stop it with 'muster cancel {0}'\n", name(), what());
     return kOk;
@@ -140,10 +144,14 @@ class Follower {
       return;
     }
     const v1::Event& event = response.event();
-    if (event.type() == "attempt-placed") (void)refresh();  // its nodes are for the view alone: what was known before will do
-    if (event.phase() != v1::JOB_PHASE_UNSPECIFIED) job_.set_phase(event.phase());
-    view_.set_phase(event.phase(), event.attempt());
-    if (!options_.quiet && render::worth_showing(event)) say(render::event_line(event, terminal_ ? context_.err : context_.out, false));
+    if (event.index() > job_.last_index()) {  // else the job is known as it was later
+      if (event.phase() != v1::JOB_PHASE_UNSPECIFIED) job_.set_phase(event.phase());
+      view_.set_phase(event.phase(), event.attempt());
+      changed_ = changed_ || screen_.has_block();
+    }
+    const bool in_block = screen_.is_one() && event.type() == "checkpoint-completed";
+    if (options_.quiet || in_block || !render::worth_showing(event)) return;
+    screen_.say(screen_.is_one() ? render::short_event_line(event, screen_.line_style()) : render::event_line(event, screen_.line_style(), false));
   }
 
   // That a job waits, and for what, is no event; nor is how far its image and its set-up have come.
@@ -166,75 +174,59 @@ class Follower {
     if (!answer || answer->phase() != phase) return;
     const std::set<std::string> told = std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
     for (const std::string& line : answer->lines()) {
-      if (!told.contains(line)) say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
+      if (!told.contains(line)) screen_.say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
     }
   }
 
   void on_progress(const v1::Progress& progress) {
-    for (const Spokesman::Line& line : spokesman_.on_progress(progress)) say_line(fmt::format("rank {}", line.rank), line.text);
+    for (const Spokesman::Line& line : spokesman_.on_progress(progress)) say_line({.attempt = line.attempt, .rank = line.rank}, line.text);
   }
 
   void on_log(const v1::ReadLogsResponse& chunk) {
     const LogLabel log = label_of(chunk);
-    const auto each = [&](std::string_view line) { on_line(log, line); };
+    const auto each = [&](std::string_view line, bool redrawn) { on_line(log, line, redrawn); };
     if (!chunk.gap().empty()) {
       cutter_.end(log, each);
-      say_line(log.text(), fmt::format("-- log bytes missing here: {}", chunk.gap()));
+      say_line(log, fmt::format("-- log bytes missing here: {}", chunk.gap()));
     }
     cutter_.add(log, chunk.data(), each);
   }
 
-  // A terminal shows how the job stands by its block; of the ranks it needs only what is wrong.
-  void on_line(const LogLabel& log, std::string_view line) {
-    if (!log.companion.empty()) return on_setup_line(log, line);
+  void on_line(const LogLabel& log, std::string_view line, bool redrawn) {
     const bool error = looks_like_error(line);
-    if (error || (!terminal_ && spokesman_.on_line(log.attempt, log.rank, line))) say_line(log.text(), line);
+    const bool heard = !log.companion.empty() || spokesman_.speaks(log.rank);
+    if (redrawn && !error && !(heard && bars_.due(log, std::chrono::steady_clock::now()))) return;
+    if (!log.companion.empty()) return on_setup_line(log, line);
+    if (error || spokesman_.on_line(log.attempt, log.rank, line)) say_line(log, line);
   }
 
   void on_setup_line(const LogLabel& log, std::string_view line) {
     auto& shown = setups_shown_[log.attempt];
     if (shown.contains(log.node) || shown.size() < kSetupsMost) {
       shown.insert(log.node);
-      say_line(log.text(), line);
+      say_line(log, line);
     } else {
       ++setup_lines_not_shown_;
     }
   }
 
-  void say_line(const std::string& label, std::string_view line) { say(render::printable(fmt::format("[{}] {}", label, line))); }
+  void say_line(const LogLabel& log, std::string_view line) {
+    const render::Style& style = screen_.line_style();
+    const std::string label = style.paint(render::Tint::Accent, render::printable(fmt::format("[{}]", log.text())));
+    screen_.say(fmt::format("{} {}", label, render::coloured(line, style)));
+  }
 
-  // A pipe gets one line every two seconds; a terminal has the live block.
+  // One every two seconds, where the block does not stand below.
   void progress_line(const v1::Progress& progress) {
-    if (terminal_ || options_.quiet || progress.step() < 0) return;
+    if (screen_.is_one() || options_.quiet || progress.step() < 0) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - last_progress_ < 2s) return;
     last_progress_ = now;
-    say(fmt::format("progress: step {}{}{}", progress.step(), progress.total() > 0 ? fmt::format("/{}", progress.total()) : "",
-                    progress.has_loss() ? fmt::format(", loss {:.6f}", progress.loss()) : ""));
+    screen_.say(fmt::format("progress: step {}{}{}", progress.step(), progress.total() > 0 ? fmt::format("/{}", progress.total()) : "",
+                            progress.has_loss() ? fmt::format(", loss {:.6f}", progress.loss()) : ""));
   }
 
-  void say(const std::string& line) {
-    if (terminal_) {
-      erase_block();
-      fmt::print(stderr, "{}\n", render::clip(line, render::terminal_width(2) * 4));
-    } else {
-      fmt::print("{}\n", line);
-      flush_out();
-    }
-  }
-  void erase_block() {
-    if (drawn_ > 0) fmt::print(stderr, "\x1b[{}A\x1b[J", drawn_);
-    drawn_ = 0;
-  }
-  void draw_block() {
-    if (!terminal_) return;
-    erase_block();
-    for (const auto& line : view_.lines(context_.err, render::terminal_width(2), system_clock().now().wall)) {
-      fmt::print(stderr, "{}\n", line);
-      ++drawn_;
-    }
-    std::fflush(stderr);
-  }
+  [[nodiscard]] std::vector<std::string> block() const { return view_.lines(screen_.block_style(), screen_.block_width(), system_clock().now().wall); }
 
   // The whole curve: readings are merged on their way here, the controller's series is not.
   void read_series() {
@@ -254,40 +246,40 @@ class Follower {
 
   // `job_` is as it ended.
   int report_end() {
-    erase_block();
+    screen_.erase();
     if (job_.has_progress()) on_progress(job_.progress());
-    cutter_.end_all([this](const LogLabel& log, std::string_view line) { on_line(log, line); });
+    cutter_.end_all([this](const LogLabel& log, std::string_view line) { on_line(log, line, false); });
     read_series();
-    std::FILE* to = terminal_ ? stderr : stdout;
-    const render::Style& style = terminal_ ? context_.err : context_.out;
+    screen_.end(block());
+    const render::Style& style = screen_.line_style();
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
-      for (const auto& incident : job_.incidents()) fmt::print(to, "\n{}", render::incident_text(incident, style));
-      if (const auto chart = view_.chart(style, terminal_ ? render::terminal_width(2) : 80, 8); !chart.empty()) {
-        fmt::print(to, "\nloss\n");
-        for (const auto& line : chart) fmt::print(to, "{}\n", line);
+      for (const auto& incident : job_.incidents()) fmt::print("\n{}", render::incident_text(incident, style));
+      if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8); !chart.empty()) {
+        fmt::print("\nloss\n");
+        for (const auto& line : chart) fmt::print("{}\n", line);
       }
-      fmt::print(to, "\n");
+      fmt::print("\n");
     }
     if (!logs_ended_ && options_.logs && !options_.quiet)
-      fmt::print(to, "the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n", id);
+      fmt::print("the last lines of the ranks may be missing, they did not reach the controller in time; muster logs {} has them when they do\n", id);
     if (const std::uint64_t count = spokesman_.not_shown(); count > 0) {
-      fmt::print(to, "{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", id,
+      fmt::print("{} line{} of other ranks not shown: muster logs {} --rank all{}\n", count, count == 1 ? "" : "s", id,
                  job_.attempt() > 1 ? " --attempt all" : "");
     }
     if (setup_lines_not_shown_ > 0) {
-      fmt::print(to, "{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n", setup_lines_not_shown_,
+      fmt::print("{} line{} of the setup on other nodes not shown: muster logs {} --companion setup{}\n", setup_lines_not_shown_,
                  setup_lines_not_shown_ == 1 ? "" : "s", id, job_.attempt() > 1 ? " --attempt all" : "");
     }
     const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) - render::wall_time(job_.submitted_at()) : Duration::zero();
-    fmt::print(to, "{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
+    fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
                render::duration_text(took), job_.restarts() > 0 ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s") : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
-      fmt::print(to, "{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(job_.verdict().reason()));
-      if (!job_.verdict().evidence().empty()) fmt::print(to, "  {}\n", render::printable(job_.verdict().evidence()));
-      fmt::print(to, "more: muster why {}, muster logs {}\n", id, id);
+      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(job_.verdict().reason()));
+      if (!job_.verdict().evidence().empty()) fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
+      fmt::print("more: muster why {}, muster logs {}\n", id, id);
     }
-    if (to == stdout) flush_out();
+    flush_out();
     return exit_code(job_.phase());
   }
 
@@ -295,10 +287,12 @@ class Follower {
   const Session& session_;
   Interrupt& interrupt_;
   const FollowOptions& options_;
-  const bool terminal_;
+  Screen screen_;
   v1::Job job_;
   render::LiveView view_;
-  LineCutter cutter_{kLineMost};
+  bool changed_ = false;  // the job, by an event that does not tell all of it
+  LineCutter cutter_{kLineMost, Returns::Cut};
+  BarPace bars_;
   Spokesman spokesman_;
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes
@@ -308,7 +302,6 @@ class Follower {
   v1::JobPhase why_phase_ = v1::JOB_PHASE_UNSPECIFIED;  // that why_at_ is of
   std::set<std::string> why_;                           // what it said last
   bool logs_ended_ = false;
-  std::size_t drawn_ = 0;  // lines of the block on the terminal
   std::chrono::steady_clock::time_point last_progress_{};
 };
 

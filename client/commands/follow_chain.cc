@@ -16,9 +16,7 @@ namespace {
 class ChainFollower {
  public:
   ChainFollower(const Context& context, const Session& session, Interrupt& interrupt, const ChainFollowOptions& options)
-      : context_(context), session_(session), interrupt_(interrupt), options_(options) {
-    to_ = render::is_terminal(2) && context.err.colour && !options.quiet ? stderr : stdout;  // as follow() has it
-  }
+      : context_(context), session_(session), interrupt_(interrupt), options_(options) {}
 
   Result<int> run(const std::vector<v1::ChainStage>& stages) {
     int worst = kOk;
@@ -29,16 +27,16 @@ class ChainFollower {
       if (!ended) return stopped(ended.error());
       if (!*ended) {
         if (!options_.quiet) banner(stage, options_.before + i + 1, options_.before + stages.size());
-        const auto code =
-            follow(context_, session_, interrupt_, {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain});
+        const auto code = follow(context_, session_, interrupt_,
+                                 {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain, .joins = options_.joins});
         if (!code || interrupt_.fired()) return code;
         *ended = *code;
       }
       worst = worse_exit(worst, **ended);
       told += fmt::format("{}{} {}", told.empty() ? "" : ", ", stage.stage(), word(**ended));
     }
-    fmt::print(to_, "chain {} {}: {}\n", render::printable(options_.chain), word(worst), render::printable(told));
-    if (to_ == stdout) flush_out();
+    fmt::print("chain {} {}: {}\n", render::printable(options_.chain), word(worst), render::printable(told));
+    flush_out();
     return worst;
   }
 
@@ -53,7 +51,7 @@ class ChainFollower {
     if (!answer) return fail(answer.error());
     const v1::Job& job = answer->job();
     if (!render::is_final(job.phase()) || job.attempt() > 0) return std::nullopt;
-    fmt::print(to_, "{} {}{}\n", render::printable(job.spec().name()), render::phase_text(job.phase()),
+    fmt::print("{} {}{}\n", render::printable(job.spec().name()), render::phase_text(job.phase()),
                job.verdict().reason().empty() ? "" : ": " + render::printable(job.verdict().reason()));
     return exit_code(job.phase());
   }
@@ -66,17 +64,15 @@ class ChainFollower {
   }
 
   void banner(const v1::ChainStage& stage, std::size_t number, std::size_t count) {
-    const render::Style& style = to_ == stderr ? context_.err : context_.out;
     const std::string text = fmt::format("==== stage {} ({} of {}): job {} ====", stage.stage(), number, count, stage.job_id());
-    fmt::print(to_, "{}\n", style.paint(render::Tint::Bold, render::printable(text)));
-    if (to_ == stdout) flush_out();
+    fmt::print("{}\n", context_.out.paint(render::Tint::Bold, render::printable(text)));
+    flush_out();
   }
 
   const Context& context_;
   const Session& session_;
   Interrupt& interrupt_;
   const ChainFollowOptions& options_;
-  std::FILE* to_ = stdout;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct ChainFollowOptions {
   std::size_t before = 0;  // stages that are not followed
   bool logs = true;
   bool quiet = false;
+  bool joins = false;  // as in FollowOptions
 };
 
 // Until all have ended: the exit code of the worst. `stages` in order; those that have ended already only get a line.

@@ -7,8 +7,8 @@
 
 namespace muster::client {
 
-JobStreams::JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news)
-    : session_(session), job_id_(std::move(job_id)), news_(news), events_([this] { read_events(); }) {
+JobStreams::JobStreams(const Session& session, std::string job_id, bool logs, std::uint64_t tail, NewsQueue& news)
+    : session_(session), job_id_(std::move(job_id)), tail_(tail), news_(news), events_([this] { read_events(); }) {
   if (logs)
     logs_ = std::thread([this] { read_logs(); });
   else
@@ -37,7 +37,8 @@ void JobStreams::read_events() {
 void JobStreams::read_logs() {
   v1::ReadLogsRequest request;
   request.set_job(job_id_);
-  request.set_all_attempts(true);
+  request.set_all_attempts(tail_ == 0);
+  request.set_tail_lines(tail_);
   request.set_follow(true);
   request.add_companions(kFailedSetups);
   const auto status = client::read_logs(session_, calls_, request, OnLoss::Wait, [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });

@@ -2,6 +2,7 @@
 // controller, until the job has ended or this is destroyed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <thread>
 
@@ -13,8 +14,9 @@ namespace muster::client {
 
 class JobStreams {
  public:
-  // `session` and `news` outlive it. Without `logs` a LogsEnded comes at once.
-  JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news);
+  // `session` and `news` outlive it. Without `logs` a LogsEnded comes at once. `tail`: the logs of the attempt that is now, from so many lines before their
+  // ends, and of later ones; 0: all.
+  JobStreams(const Session& session, std::string job_id, bool logs, std::uint64_t tail, NewsQueue& news);
   // Closes `news`.
   ~JobStreams();
   JobStreams(const JobStreams&) = delete;
@@ -26,6 +28,7 @@ class JobStreams {
 
   const Session& session_;
   const std::string job_id_;
+  const std::uint64_t tail_;
   NewsQueue& news_;
   CallGroup calls_;
   std::thread events_, logs_;

@@ -3,10 +3,13 @@
 #include <re2/re2.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "client/commands/bar_pace.h"
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/lasting_streams.h"
@@ -36,12 +39,19 @@ struct LogsOptions {
   bool raw = false;
 };
 
-// Prints whole lines, labelled where several logs are shown.
+// Prints whole lines, labelled where several logs are shown. On a terminal they keep their colours, and a line that its program draws again and again is drawn
+// so where it is alone; where others stand beside it, its states are lines of their own, one a second.
 class Printer {
  public:
   // `grep`: null = every line.
   Printer(const Context& context, bool raw, std::unique_ptr<const RE2> grep, bool labels)
-      : context_(context), raw_(raw), grep_(std::move(grep)), labels_(labels) {}
+      : context_(context),
+        raw_(raw),
+        grep_(std::move(grep)),
+        labels_(labels),
+        terminal_(render::is_terminal(1)),
+        redraws_(render::is_screen(1) && !labels && !grep_),
+        cutter_(kLineBytesMost, terminal_ ? Returns::Cut : Returns::Kept) {}
 
   void add(const v1::ReadLogsResponse& chunk) {
     any_ = true;
@@ -54,38 +64,59 @@ class Printer {
         attempt_ = chunk.attempt();
       }
       const LogLabel log = label_of(chunk);
-      const auto each = [&](std::string_view text) { line(log, text); };
+      const auto each = [&](std::string_view text, bool redrawn) { line(log, text, redrawn); };
       if (!chunk.gap().empty()) {
         cutter_.end(log, each);
         note(fmt::format("[{}] -- bytes missing before offset {}: {}", log.text(), chunk.offset(), chunk.gap()));
       }
       cutter_.add(log, chunk.data(), each);
+      if (redraws_ && !cutter_.rest(log).empty()) draw(cutter_.rest(log));
     }
     flush_out();
   }
   void flush() {
-    cutter_.end_all([this](const LogLabel& log, std::string_view text) { line(log, text); });
+    cutter_.end_all([this](const LogLabel& log, std::string_view text) { line(log, text, false); });
+    if (std::exchange(drawn_, false)) fmt::print("\n");
   }
   [[nodiscard]] bool any() const { return any_; }
 
  private:
-  void note(const std::string& text) { fmt::print("{}\n", context_.out.paint(render::Tint::Warn, render::printable(text))); }
-  void line(const LogLabel& log, std::string_view text) {
+  void note(const std::string& text) {
+    clear();
+    fmt::print("{}\n", context_.out.paint(render::Tint::Warn, render::printable(text)));
+  }
+  void line(const LogLabel& log, std::string_view text, bool redrawn) {
+    if (redrawn && redraws_) return draw(text);
     if (grep_ && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *grep_)) return;
+    if (redrawn && !grep_ && !bars_.due(log, std::chrono::steady_clock::now())) return;
+    clear();
     // A terminal is protected from what a program may write; a pipe gets the bytes.
-    const std::string shown = render::is_terminal(1) ? render::printable(text) : std::string(text);
+    const std::string shown = terminal_ ? render::coloured(text, context_.out) : std::string(text);
     if (labels_)
       fmt::print("{} {}\n", context_.out.paint(render::Tint::Accent, fmt::format("[{}]", render::printable(log.text()))), shown);
     else
       fmt::print("{}\n", shown);
   }
+  // A line that has not ended, in the terminal's row; what does not fit there is cut off by the terminal.
+  void draw(std::string_view text) {
+    clear();
+    fmt::print("\x1b[?7l{}\x1b[?7h", render::clip(render::coloured(text, context_.out), render::terminal_width(1)));
+    drawn_ = true;
+  }
+  void clear() {
+    if (std::exchange(drawn_, false)) fmt::print("\r\x1b[K");
+  }
   const Context& context_;
   const bool raw_;
   const std::unique_ptr<const RE2> grep_;
   const bool labels_;
+  const bool terminal_;
+  const bool redraws_;  // one log, nothing beside it
+  bool drawn_ = false;  // the row has a line that has not ended
   bool any_ = false;
   std::uint32_t attempt_ = 0;
   LineCutter cutter_;
+  BarPace bars_;
 };
 
 Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
@@ -213,6 +244,9 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
       "              muster logs llama-7b --companion setup --node n07\n"
+      "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as they move; of several logs a bar's states are lines, one a "
+      "second.\n"
+      "A pipe gets the bytes as they are.\n"
       "Where an attempt failed in its setup, what that said on the node comes with the ranks' lines, as [n07 setup].\n"
       "--since goes by when lines reached the controller, which notes the time every ten seconds: a few lines from before may come along\n"
       "A line longer than 1 MiB is printed as several of 1 MiB, and --grep looks at each; --raw gives the bytes as they are.\n"

@@ -28,7 +28,7 @@ std::vector<Spokesman::Line> Spokesman::on_progress(const v1::Progress& progress
 }
 
 bool Spokesman::on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text) {
-  if (rank == rank_.value_or(0)) return true;
+  if (speaks(rank)) return true;
   const bool may_speak_yet = !rank_ || rank < *rank_ || attempt > attempt_;
   if (!may_speak_yet || attempt < attempt_) {
     ++dropped_;

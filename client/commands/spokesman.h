@@ -31,6 +31,8 @@ class Spokesman {
   };
   // Answers the lines that were held back and are to be shown now.
   std::vector<Line> on_progress(const v1::Progress& progress);
+  // As far as is known, it is the spokesman.
+  [[nodiscard]] bool speaks(std::uint32_t rank) const { return rank == rank_.value_or(0); }
   // Whether to show it now.
   bool on_line(std::uint32_t attempt, std::uint32_t rank, std::string_view text);
   // Lines that were not shown, those held included.

@@ -15,11 +15,13 @@ Result<int> watch(const Context& context, const Session& session, Interrupt& int
   request.set_job(job);
   request.set_name_prefix(true);
   const auto answer = ask(session, &Jobs::GetJob, request, &interrupt);
-  if (!answer || !answer->asked_for_chain()) return follow(context, session, interrupt, {.job = answer ? answer->job().id() : job, .logs = logs});
+  if (!answer || !answer->asked_for_chain())
+    return follow(context, session, interrupt, {.job = answer ? answer->job().id() : job, .logs = logs, .joins = true});
   const auto& chain = answer->chain();
   const auto now = std::ranges::find(chain, answer->job().id(), &v1::ChainStage::job_id);
-  return follow_chain(context, session, interrupt, {now, chain.end()},
-                      {.chain = answer->job().spec().stage().chain_name(), .before = static_cast<std::size_t>(now - chain.begin()), .logs = logs});
+  return follow_chain(
+      context, session, interrupt, {now, chain.end()},
+      {.chain = answer->job().spec().stage().chain_name(), .before = static_cast<std::size_t>(now - chain.begin()), .logs = logs, .joins = true});
 }
 
 }  // namespace

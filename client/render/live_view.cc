@@ -15,6 +15,36 @@ namespace {
 constexpr std::array<const char*, 8> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<const char*, 9> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
 
+constexpr std::size_t kBarLeast = 16, kBarMost = 40, kSparkLeast = 8, kSparkMost = 48;
+constexpr std::size_t kBlanks = 2;                   // between fields
+constexpr auto kStalled = std::chrono::seconds(10);  // without a step: no rate holds then
+constexpr int kGapsStalled = 4;                      // or so many times the longest of the recent pauses between two
+
+// Fields side by side, as many in a row as fit.
+void pack(std::vector<std::string>& rows, const std::vector<std::string>& fields, std::size_t width) {
+  std::size_t used = width + 1;  // of the row that is being filled; the first field begins one
+  for (const std::string& field : fields) {
+    const std::size_t columns = display_width(field);
+    if (used + kBlanks + columns > width) {
+      rows.push_back(clip(field, width));
+      used = columns;
+    } else {
+      rows.back() += std::string(kBlanks, ' ') + field;
+      used += kBlanks + columns;
+    }
+  }
+}
+
+// As duration_text(), but below a minute always whole seconds, or always tenths: it is looked at while it grows.
+std::string seconds_text(Duration time) {
+  const Duration shown = std::max(Duration::zero(), time);
+  return shown < std::chrono::minutes(1) ? fmt::format("{}s", std::chrono::floor<std::chrono::seconds>(shown).count()) : duration_text(shown);
+}
+std::string tenths_text(Duration time) {
+  const Duration shown = std::max(Duration::zero(), time);
+  return shown < std::chrono::minutes(1) ? fmt::format("{:.1f}s", std::floor(static_cast<double>(shown.count()) / 1e8) / 10) : duration_text(shown);
+}
+
 // Neighbours averaged so that at most `columns` values stay.
 std::vector<double> squeeze(const std::vector<double>& values, std::size_t columns) {
   if (values.size() <= columns) return values;
@@ -76,7 +106,13 @@ std::string progress_bar(double fraction, std::size_t columns) {
   return out;
 }
 
-void LiveView::set_job(const v1::Job& job) { job_ = job; }
+void LiveView::set_job(const v1::Job& job) {
+  const v1::Progress before = job_.progress();
+  if (job.attempt() != job_.attempt()) recent_.clear();
+  job_ = job;
+  // The controller's readings come again after its restart.
+  if (!job_.has_progress() && before.attempt() == job_.attempt()) *job_.mutable_progress() = before;
+}
 
 void LiveView::set_phase(v1::JobPhase phase, std::uint32_t attempt) {
   if (phase != v1::JOB_PHASE_UNSPECIFIED) job_.set_phase(phase);
@@ -87,11 +123,13 @@ void LiveView::set_phase(v1::JobPhase phase, std::uint32_t attempt) {
 }
 
 void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
-  if (progress.step() < 0) return;
+  if (progress.step() < 0 || progress.attempt() < job_.attempt()) return;
+  if (progress.attempt() != job_.progress().attempt()) recent_.clear();
   *job_.mutable_progress() = progress;
   if (recent_.empty() || recent_.back().second != progress.step()) {
     if (!recent_.empty() && progress.step() < recent_.back().second) recent_.clear();
-    recent_.emplace_back(now, progress.step());
+    // The first may be from long before anybody looked.
+    recent_.emplace_back(recent_.empty() && progress.has_at() ? std::min(now, wall_time(progress.at())) : now, progress.step());
     while (recent_.size() > 2 && now - recent_.front().first > std::chrono::seconds(10)) recent_.pop_front();
   }
   if (progress.has_loss()) add_loss(progress.step(), progress.loss());
@@ -106,52 +144,112 @@ void LiveView::add_loss(std::int64_t step, double loss) {
   }
 }
 
+bool LiveView::has_step() const {
+  const v1::Progress& progress = job_.progress();
+  return progress.attempt() >= job_.attempt() && (progress.step() > 0 || progress.has_loss());
+}
+
+std::string LiveView::restarting(WallTime now) const {
+  if (is_final(job_.phase()) || job_.incidents().empty()) return {};
+  const v1::Incident& incident = job_.incidents(job_.incidents_size() - 1);
+  if (incident.has_first_step() || (has_step() && job_.progress().attempt() > incident.attempt())) return {};
+  const bool placed = incident.has_placed();
+  const std::string from = !placed ? "" : incident.resumed_from() >= 0 ? fmt::format(", from step {}", incident.resumed_from()) : ", from the beginning";
+  const Duration since = now - wall_time(incident.has_detected() ? incident.detected() : incident.fault());
+  return fmt::format("restarting{}, {}", from, tenths_text(since));
+}
+
+Duration LiveView::step_age(WallTime now) const { return recent_.empty() ? Duration::zero() : std::max(Duration::zero(), now - recent_.back().first); }
+
+double LiveView::rate(WallTime now) const {
+  Duration gap = Duration::zero();
+  for (std::size_t i = 1; i < recent_.size(); ++i) gap = std::max(gap, recent_[i].first - recent_[i - 1].first);
+  const Duration patience = std::max<Duration>(kStalled, kGapsStalled * gap);
+  if (job_.phase() != v1::JOB_PHASE_RUNNING || step_age(now) > patience) return 0;
+  if (recent_.size() >= 2) {
+    const double seconds = static_cast<double>((recent_.back().first - recent_.front().first).count()) / 1e9;
+    if (seconds > 0.2) return static_cast<double>(recent_.back().second - recent_.front().second) / seconds;
+  }
+  return job_.progress().step_seconds() > 0 ? 1.0 / job_.progress().step_seconds() : 0;
+}
+
 std::vector<std::string> LiveView::lines(const Style& style, std::size_t width, WallTime now) const {
-  std::vector<std::string> out;
-  std::string head = style.paint(Tint::Bold, printable(job_.spec().name())) + "  " + style.paint(phase_tint(job_.phase()), phase_text(job_.phase()));
-  if (job_.attempt() > 0) head += fmt::format("  attempt {}", job_.attempt());
+  std::vector<std::string> rows;
+  std::vector<std::string> head = {style.paint(Tint::Bold, printable(job_.spec().name())), style.paint(phase_tint(job_.phase()), phase_text(job_.phase()))};
+  if (job_.attempt() > 0) head.push_back(fmt::format("attempt {}", job_.attempt()));
+  if (job_.restarts() > 0) head.push_back(fmt::format("{} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s"));
   if (job_.attempts_size() > 0) {
     const v1::Attempt& attempt = job_.attempts(job_.attempts_size() - 1);
     std::uint32_t ranks = 0;
     for (const auto& node : attempt.nodes()) ranks += node.rank_count();
-    head += fmt::format("  {} rank{} on {}", ranks, ranks == 1 ? "" : "s", node_list(attempt));
+    head.push_back(fmt::format("{} rank{} on {}", ranks, ranks == 1 ? "" : "s", node_list(attempt)));
   }
-  out.push_back(clip(head, width));
+  if (job_.has_submitted_at()) {
+    const WallTime end = job_.has_ended_at() ? wall_time(job_.ended_at()) : now;
+    head.push_back(style.paint(Tint::Dim, seconds_text(end - wall_time(job_.submitted_at()))));
+  }
+  pack(rows, head, width);
 
+  const std::string again = restarting(now);
+  if (!again.empty())
+    rows.push_back(clip(style.paint(Tint::Warn, again), width));
+  else if (has_step())
+    add_progress(rows, style, width, now);
+  else if (!is_final(job_.phase()))
+    rows.push_back(clip(style.paint(Tint::Dim, "no step yet"), width));
+  add_loss_row(rows, style, width, again.empty());
+
+  std::vector<std::string> ages;
+  const auto last = std::ranges::find(job_.checkpoints().rbegin(), job_.checkpoints().rend(), false, &v1::Checkpoint::set_aside);
+  if (last != job_.checkpoints().rend()) {
+    ages.push_back(
+        fmt::format("checkpoint of step {}{}", last->step(), is_final(job_.phase()) ? "" : ", " + seconds_text(now - wall_time(last->at())) + " ago"));
+  }
+  if (again.empty() && has_step() && !recent_.empty() && !is_final(job_.phase())) ages.push_back(fmt::format("last step {} ago", seconds_text(step_age(now))));
+  pack(rows, ages, width);
+  return rows;
+}
+
+void LiveView::add_progress(std::vector<std::string>& rows, const Style& style, std::size_t width, WallTime now) const {
   const v1::Progress& progress = job_.progress();
-  if (progress.step() > 0 || progress.has_loss()) {
-    double rate = 0;
-    if (recent_.size() >= 2) {
-      const double seconds = static_cast<double>((recent_.back().first - recent_.front().first).count()) / 1e9;
-      if (seconds > 0.2) rate = static_cast<double>(recent_.back().second - recent_.front().second) / seconds;
-    }
-    if (rate <= 0 && progress.step_seconds() > 0) rate = 1.0 / progress.step_seconds();
-    std::string tail;
-    if (progress.total() > 0) {
-      tail = fmt::format("  {}/{}  {}%", progress.step(), progress.total(), progress.step() * 100 / progress.total());
-      if (rate > 0) {
-        const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) / rate;
-        tail += fmt::format("  {:.1f} steps/s  ETA {}", rate, duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left))));
-      }
-      const std::size_t cells = width > tail.size() + 12 ? std::min<std::size_t>(40, width - tail.size() - 2) : 10;
-      out.push_back(
-          clip(style.paint(Tint::Good, progress_bar(static_cast<double>(progress.step()) / static_cast<double>(progress.total()), cells)) + tail, width));
-    } else {
-      out.push_back(clip(fmt::format("step {}{}", progress.step(), rate > 0 ? fmt::format("  {:.1f} steps/s", rate) : ""), width));
-    }
-  } else if (!is_final(job_.phase()) && job_.has_submitted_at()) {
-    out.push_back(style.paint(Tint::Dim, "no step yet, " + duration_text(now - wall_time(job_.submitted_at())) + " since submission"));
+  const double steps = rate(now);
+  std::vector<std::string> fields;
+  if (progress.total() > 0)
+    fields.push_back(fmt::format("{}/{}  {}%", progress.step(), progress.total(), progress.step() * 100 / progress.total()));
+  else
+    fields.push_back(fmt::format("step {}", progress.step()));
+  if (steps > 0) fields.push_back(fmt::format("{:.1f} steps/s", steps));
+  if (steps > 0 && progress.total() > 0) {
+    const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) / steps;
+    fields.push_back("ETA " + duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left))));
   }
-  if (!losses_.empty()) {
-    std::vector<double> values;
-    values.reserve(losses_.size());
-    for (const LossPoint& point : losses_) values.push_back(point.loss);
-    const std::string from = fmt::format("  from {:.4f}", values.front());
-    out.push_back(clip(fmt::format("loss {:.4f}  ", progress.loss()) +
-                           style.paint(Tint::Accent, sparkline(values, std::min<std::size_t>(48, width > 34 ? width - 30 : 8))) + from,
-                       width));
+  if (progress.total() > 0) {
+    std::size_t all = 0;
+    for (const std::string& field : fields) all += field.size() + kBlanks;
+    const std::size_t first = fields.front().size() + kBlanks;
+    const std::size_t beside = all + kBarLeast <= width ? all : first;  // of all fields, or of the first, the others below
+    const std::size_t cells = width > beside ? std::min(kBarMost, width - beside) : 0;
+    const double share = static_cast<double>(progress.step()) / static_cast<double>(progress.total());
+    if (cells > 0) fields.insert(fields.begin(), style.paint(Tint::Good, progress_bar(share, cells)));
   }
-  return out;
+  pack(rows, fields, width);
+}
+
+void LiveView::add_loss_row(std::vector<std::string>& rows, const Style& style, std::size_t width, bool now_known) const {
+  if (losses_.empty()) return;
+  std::vector<double> values;
+  values.reserve(losses_.size());
+  for (const LossPoint& point : losses_) values.push_back(point.loss);
+  const std::string from = fmt::format("  from {:.4f}", values.front());
+  const v1::Progress& progress = job_.progress();
+  std::string title = "loss  ";
+  if (now_known && progress.loss_not_finite())
+    title = "loss NaN  ";
+  else if (now_known)
+    title = fmt::format("loss {:.4f}  ", progress.has_loss() ? progress.loss() : values.back());
+  const std::size_t beside = title.size() + from.size();
+  const std::size_t cells = width > beside ? std::min(kSparkMost, width - beside) : kSparkLeast;
+  rows.push_back(clip(title + style.paint(Tint::Accent, sparkline(values, cells)) + from, width));
 }
 
 std::vector<std::string> LiveView::chart(const Style& style, std::size_t width, std::size_t rows) const {

@@ -35,6 +35,20 @@ std::size_t escape_length(std::string_view text, std::size_t at) {
   return end - at + 1;
 }
 
+// Of "ESC [ digits ; : m", which sets colours, or "ESC [ digit K", which clears a line, at the beginning of `text`; 0: neither.
+std::size_t paint_length(std::string_view text) {
+  constexpr std::size_t kMost = 64;
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.substr(0, kMost).find_first_not_of("0123456789;:", 2);
+  if (end == std::string_view::npos) return 0;
+  return text[end] == 'm' || (text[end] == 'K' && end <= 3) ? end + 1 : 0;
+}
+
+bool knows_sequences() {
+  const char* term = std::getenv("TERM");
+  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+}
+
 std::size_t code_point_length(unsigned char first) {
   if (first < 0x80) return 1;
   if ((first & 0xE0) == 0xC0) return 2;
@@ -54,14 +68,20 @@ bool is_terminal(int fd) { return isatty(fd) == 1; }
 
 Style style_of(int fd) {
   const char* no_colour = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return {.colour = is_terminal(fd) && (no_colour == nullptr || *no_colour == '\0') && term != nullptr && std::string_view(term) != "dumb"};
+  return {.colour = is_screen(fd) && (no_colour == nullptr || *no_colour == '\0')};
 }
+
+bool is_screen(int fd) { return is_terminal(fd) && knows_sequences(); }
 
 std::size_t terminal_width(int fd) {
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 100;
+}
+
+std::size_t terminal_height(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 std::size_t display_width(std::string_view text) {
@@ -120,6 +140,26 @@ std::string painted(std::string_view text, const Style& style) {
     out += sequence.empty() ? "?" : sequence;
     text.remove_prefix(std::max<std::size_t>(1, sequence.size()));
   }
+  return out;
+}
+
+std::string coloured(std::string_view text, const Style& style) {
+  std::string out;
+  bool painted = false;
+  while (!text.empty()) {
+    const std::size_t escape = std::min(text.find('\x1b'), text.size());
+    out += printable(text.substr(0, escape));
+    text.remove_prefix(escape);
+    if (text.empty()) break;
+    const std::size_t length = paint_length(text);
+    if (length == 0) out += '?';
+    if (length > 0 && text[length - 1] == 'm' && style.colour) {
+      out += text.substr(0, length);
+      painted = true;
+    }
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  if (painted && !out.ends_with(kPlain)) out += kPlain;
   return out;
 }
 

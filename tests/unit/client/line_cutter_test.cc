@@ -90,5 +90,50 @@ TEST_F(LineCutterTest, PiecesAreTheSameWhereverTheChunksEnd) {
   }
 }
 
+// Of a progress bar nothing was shown until its line ended, and then "10%?20%?30%" in one.
+class ReturnsTest : public LineCutterTest {
+ protected:
+  void add(LineCutter& cutter, std::string_view data) {
+    cutter.add({.attempt = 1, .rank = 0}, data, [&](std::string_view line, bool redrawn) { lines_.push_back(std::string(line) + (redrawn ? "<" : "")); });
+  }
+};
+
+TEST_F(ReturnsTest, StatesOfALineAreTheSameWhereverTheChunksEnd) {
+  const std::string text = "one\r\n\r10%\r20%\r\r30%\rdone\n\r\rx\r\r\ny\r\n\n0123456789a\rb\n";
+  const std::vector<std::string> wanted = {"one", "10%<", "20%<", "30%<", "done", "x", "y", "", "0123456789", "a<", "b"};
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    for (std::size_t second = cut; second <= text.size(); ++second) {
+      LineCutter cutter(10, Returns::Cut);
+      lines_.clear();
+      add(cutter, text.substr(0, cut));
+      add(cutter, text.substr(cut, second - cut));
+      add(cutter, text.substr(second));
+      ASSERT_EQ(lines_, wanted) << cut << " " << second;
+    }
+  }
+}
+
+TEST_F(ReturnsTest, WhatStandsThereNowCanBeShown) {
+  const LogLabel log{.attempt = 1, .rank = 0};
+  LineCutter cutter(10, Returns::Cut);
+  EXPECT_EQ(cutter.rest(log), "");
+  add(cutter, "x\n10%");
+  EXPECT_EQ(cutter.rest(log), "10%");
+  add(cutter, "\r");
+  EXPECT_EQ(cutter.rest(log), "10%") << "whether it is redrawn or ends, the next byte says";
+  add(cutter, "20%\r");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"x", "10%<"}));
+  EXPECT_EQ(cutter.rest(log), "20%");
+  cutter.end(log, [&](std::string_view line) { lines_.emplace_back(line); });
+  EXPECT_EQ(lines_.back(), "20%");
+}
+
+TEST_F(LineCutterTest, ACarriageReturnIsAByteForAPipe) {
+  LineCutter cutter;
+  add(cutter, 1, 0, "10%\r");
+  add(cutter, 1, 0, "20%\r\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"10%\r20%\r"}));
+}
+
 }  // namespace
 }  // namespace muster::client

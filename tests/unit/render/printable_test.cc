@@ -23,6 +23,18 @@ TEST(Printable, WhatATerminalObeysIsAQuestionMark) {
       << "right-to-left override, isolate, mark";
 }
 
+// A program's colours came out as "?[31m" on a terminal.
+TEST(Printable, ALogLineKeepsItsColoursWhereThereIsColour) {
+  const Style colours{.colour = true};
+  EXPECT_EQ(coloured("a\x1b[1;38;5;9mred\x1b[0m b", colours), "a\x1b[1;38;5;9mred\x1b[0m b\x1b[0m");
+  EXPECT_EQ(coloured("\x1b[31mred", colours), "\x1b[31mred\x1b[0m") << "the next line is not red";
+  EXPECT_EQ(coloured("\x1b[31mred\x1b[0m", colours), "\x1b[31mred\x1b[0m");
+  EXPECT_EQ(coloured("a\x1b[1;31mred\x1b[m\x1b[K b", {}), "ared b");
+  for (const char* obeyed : {"\x1b[2J", "\x1b[2;3K", "\x1b[3A", "\x1b[?25l", "\x1b]0;t\a", "\x1b[31", "\x1b", "\x1b[", "\u009b31m", "a\r"})
+    EXPECT_EQ(coloured(obeyed, colours), printable(obeyed)) << obeyed;
+  EXPECT_EQ(coloured("\x1b[" + std::string(1000, '1') + "m", colours), "?[" + std::string(1000, '1') + "m");
+}
+
 // `muster show` printed the output directory, and `muster node show` the host's name, as a submitter or a node had written them.
 TEST(Printable, AFieldAndACellShowWhatTheyHold) {
   const std::string hostile = "/out\x1b]0;title\a\u009b2J\n\x1b[5m";
