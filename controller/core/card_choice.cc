@@ -65,9 +65,15 @@ std::vector<std::uint32_t> NodeCards::choose_any(std::size_t count, const std::v
   std::vector<std::uint32_t> chosen;
   if (usable.size() < count) return chosen;
   if (chip_) {
+    // Several devices may be one card, as parts of a divided A3 are: each is taken once, whatever its number.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> by_number;
     const std::vector<std::uint32_t> numbers = physical(usable);
+    for (std::size_t at = 0; at < usable.size(); ++at) by_number.emplace_back(numbers[at], usable[at]);
+    std::ranges::sort(by_number);
     for (const std::uint32_t card : ranktable::choose_cards(*chip_, numbers, count)) {
-      chosen.push_back(usable[static_cast<std::size_t>(std::ranges::find(numbers, card) - numbers.begin())]);
+      const auto first = std::ranges::lower_bound(by_number, std::pair(card, std::uint32_t{0}));
+      chosen.push_back(first->second);
+      by_number.erase(first);
     }
     std::ranges::sort(chosen);
   }

@@ -8,6 +8,7 @@
 #include "controller/core/decide.h"
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/node_fit.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -16,7 +17,11 @@ namespace {
 // Of what a node says of checkpoints; an agent of this release keeps to them.
 constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPathMax = 4'096;
 
-WallTime to_wall(const google::protobuf::Timestamp& from) { return WallTime(std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos())); }
+// No clock says more, and two of them can be subtracted.
+WallTime to_wall(const google::protobuf::Timestamp& from) {
+  constexpr std::int64_t kSecondsMost = 4'000'000'000;
+  return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(from.seconds(), 0, kSecondsMost)) + std::chrono::nanoseconds(from.nanos()));
+}
 
 // Beyond it an age is nobody's.
 constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
@@ -244,15 +249,16 @@ Decision decide_one(const Deciding& in, const RegisterNode& input) {
                               "`muster node declare-dead {0}` ends the wait, as does the end of the job's orphan grace",
                               input.node.str(), elsewhere->second.value, job.spec.name(), placed.instance.str(), placed.boot_id.str()));
   }
+  NodeRegistered event{.node = input.node, .instance = input.instance, .boot_id = input.boot_id, .inventory = input.inventory, .version = input.version};
+  leave_out_ambiguous(event.inventory);
   const auto known = in.ledger.nodes.find(input.node);
   if (known != in.ledger.nodes.end()) {
     const NodeRecord& node = known->second;
     const bool same = !node.dead && node.instance == input.instance && node.boot_id == input.boot_id && node.version == input.version &&
-                      google::protobuf::util::MessageDifferencer::Equals(node.inventory, input.inventory);
+                      google::protobuf::util::MessageDifferencer::Equals(node.inventory, event.inventory);
     if (same) return nothing();
   }
-  return accept(
-      NodeRegistered{.node = input.node, .instance = input.instance, .boot_id = input.boot_id, .inventory = input.inventory, .version = input.version});
+  return accept(std::move(event));
 }
 
 Decision decide_one(const Deciding& in, const ReportFact& input) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kInterfacesNamed = 8;
 constexpr std::size_t kInterfaceNameMax = 15;  // the kernel's, without its end
+constexpr std::size_t kNumbersBytes = 64;      // of a list of devices
 
 bool is_any(std::string_view asked) { return asked.empty() || asked == "auto"; }
 
@@ -134,6 +135,37 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
 
 }  // namespace
 
+std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory) {
+  std::set<std::uint32_t> ambiguous;
+  const auto& devices = inventory.devices();
+  // As agents send them: in order, each once. Asked at each look at a node.
+  if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{}, &v1::Device::id) == devices.end()) return ambiguous;
+  std::set<std::uint32_t> seen;
+  for (const v1::Device& device : devices) {
+    if (!seen.insert(device.id()).second) ambiguous.insert(device.id());
+  }
+  return ambiguous;
+}
+
+void leave_out_ambiguous(v1::Inventory& inventory) {
+  const std::set<std::uint32_t> ambiguous = ambiguous_ids(inventory);
+  if (ambiguous.empty()) return;
+  auto& devices = *inventory.mutable_devices();
+  const int before = devices.size();
+  const auto rest = std::remove_if(devices.begin(), devices.end(), [&](const v1::Device& device) { return ambiguous.contains(device.id()); });
+  devices.erase(rest, devices.end());
+  std::string numbers;
+  for (const std::uint32_t id : ambiguous) {
+    if (numbers.size() > kNumbersBytes) {
+      numbers += " and others";
+      break;
+    }
+    numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", id);
+  }
+  inventory.add_findings(fmt::format("{} devices are left out, for they share the number{} {}: each device has a number of its own", before - devices.size(),
+                                     ambiguous.size() == 1 ? "" : "s", numbers));
+}
+
 Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view type) {
   const v1::ResourceSpec& resources = spec.resources();
   if (node.dead) return {.why = "is declared dead"};
@@ -141,8 +173,9 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   const Ask ask = ask_of(spec);
   Fit fit;
   std::vector<std::uint32_t> addressed;
+  const std::set<std::uint32_t> ambiguous = ambiguous_ids(node.inventory);
   for (const v1::Device& device : node.inventory.devices()) {
-    if (device.type() != type || !wanted(resources, device.id())) continue;
+    if (device.type() != type || !wanted(resources, device.id()) || ambiguous.contains(device.id())) continue;
     fit.devices.push_back(device.id());
     if (!device.addresses().empty()) addressed.push_back(device.id());
   }

@@ -2,6 +2,7 @@
 // function of its placement, whatever the node reports later. Pure.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@
 #include "controller/core/ledger.h"
 
 namespace muster::core {
+
+// Numbers that more than one of its devices has: nobody can say which of them a rank would get, or who holds it. Such devices get no work.
+std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory);
+// Leaves such devices out, and says so in a finding.
+void leave_out_ambiguous(v1::Inventory& inventory);
 
 // Devices of one node for a job, or why there are none.
 struct Fit {

@@ -143,8 +143,9 @@ TableNodes find_nodes(const OwnTable& own, const Ledger& ledger, const v1::JobSp
 Fit server_fit(const OwnTable& own, std::size_t place, const NodeRecord& node, const v1::JobSpec& spec, std::string_view type) {
   if (std::string why = lacks_beside_devices(node, spec); !why.empty()) return {.why = std::move(why)};
   std::map<std::uint32_t, const v1::Device*> cards;  // by physical number
+  const std::set<std::uint32_t> ambiguous = ambiguous_ids(node.inventory);
   for (const v1::Device& device : node.inventory.devices()) {
-    if (device.type() == type) cards.emplace(physical_of(device), &device);
+    if (device.type() == type && !ambiguous.contains(device.id())) cards.emplace(physical_of(device), &device);
   }
   const ranktable::ServerRanks& ranks = own.order[place];
   const ranktable::Server& server = own.table.servers[ranks.server];

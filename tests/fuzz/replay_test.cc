@@ -27,8 +27,9 @@ void broken(const std::string& what) { throw Broken(what); }
 namespace {
 
 const std::filesystem::path kCorpus = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/fuzz/corpus";
-const std::map<std::string, void (*)(std::string_view)> kTargets = {{"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},       {"log", log},
-                                                                    {"patch", patch},           {"probe", probe}, {"ranktable", ranktable}, {"spec", spec}};
+const std::map<std::string, void (*)(std::string_view)> kTargets = {{"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},
+                                                                    {"log", log},       {"patch", patch},           {"probe", probe}, {"ranktable", ranktable},
+                                                                    {"spec", spec}};
 
 std::vector<std::filesystem::path> kept() {
   std::vector<std::filesystem::path> files;

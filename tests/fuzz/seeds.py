@@ -148,6 +148,27 @@ def frames():
             frame(event) + frame(event + b"\x22\x00"), frame(event)[:-1] + b"x"]  # fmt: skip
 
 
+def agents():
+    def hello(node, devices, more=""):
+        cards = " ".join(f'devices {{ id: {id} physical_id: {physical} type: "{kind}" }}' for id, physical, kind in devices)
+        return (f'== {node}\nhello {{ protocol_min: 1 protocol_max: 1 version: "1" node: "{node}" instance: "i-{node}" boot_id: "b"\n'
+                f'  inventory {{ address: "10.0.0.1" features: "launch-files" {cards} }} {more} }}\n')  # fmt: skip
+
+    def fact(node, job, what, attempt=1):
+        return f'== {node}\nfacts {{ sequence: 1 facts {{ job_id: "{job}" attempt: {attempt} at {{ seconds: 1800000000 }} {what} }} }}\n'
+    cpu = [(id, id, "cpu") for id in range(4)]
+    two = hello("n0", cpu) + hello("n1", cpu)
+    ends = [("started { pids: 7 worker_pid: 6 }", "exited { rank: 0 code: 1 evidence: \"RuntimeError: x\" }", "swept { reason: \"ended\" }"),
+            ("start_failed { why: START_FAILURE_DISK text: \"disk full\" }", "swept { reason: \"never started\" }"),
+            ("started { }", "first_step { step: 1 }", "exited { rank: 0 }", "exited { rank: 1 signal: 9 }", "companion_exited { name: \"scheduler\" code: 1 }", "swept { }")]
+    lives = [two + "".join(fact("n0", job, what) for what in life) + "== later 20\n" for job in ("j1", "j2", "j3") for life in ends]
+    pulse = ('== n0\npulse { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
+             '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" } }\n')  # fmt: skip
+    return [hello("n0", [(0, 0, "ascend910_93"), (1, 0, "ascend910_93"), (2, 1, "ascend910_93")]), hello("n0", [(0, 0, "cpu"), (0, 1, "cpu"), (1, 2, "cpu")]),
+            hello("n0", [(0, 0, "ascend910b"), (1, 8, "ascend910b"), (2, 8, "ascend910b")]) + hello("n1", cpu), *lives, two + pulse + "== later 60\n" + pulse,
+            two + hello("n0", cpu, 'held { job_id: "j1" attempt: 1 } held { job_id: "j9" attempt: 3 }') + "== later 2000\n"]  # fmt: skip
+
+
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
@@ -161,6 +182,11 @@ def diff():
 
 
 WORDS = {
+    "agents": r'''
+        "== n0" "== n1" "== later " "hello { " "facts { " "pulse { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
+        "start_failed { " "first_step { " "companion_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
+        "held { " "4294967295" "18446744073709551615" "-9223372036854775808"
+    ''',
     "diff": r'''
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
         "index 1..2 " "120000" "160000" "100755" "rename from " "rename to " "copy from " "GIT binary patch" "Binary files " " differ" "\\ No newline" "../"
@@ -202,6 +228,7 @@ def dictionary(target):
 
 def write(target, folder):
     os.makedirs(folder, exist_ok=True)
-    for seed in {"checkpoint": checkpoint, "diff": diff, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
-        with open(os.path.join(folder, hashlib.sha1(seed).hexdigest()), "wb") as file:
-            file.write(seed)
+    for seed in {"agents": agents, "checkpoint": checkpoint, "diff": diff, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
+        data = seed.encode() if isinstance(seed, str) else seed
+        with open(os.path.join(folder, hashlib.sha1(data).hexdigest()), "wb") as file:
+            file.write(data)

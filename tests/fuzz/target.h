@@ -28,6 +28,7 @@ bool is_message(std::string_view text);
 bool is_plain(std::string_view text);
 
 // The targets, one file each in targets/.
+void agents(std::string_view input);
 void checkpoint(std::string_view input);
 void diff(std::string_view input);
 void frames(std::string_view input);

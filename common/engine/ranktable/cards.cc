@@ -42,10 +42,13 @@ Cards out_of_one(const Parts& parts, std::size_t count) {
 Cards positions_of_both(const Parts& parts, std::size_t count) {
   Cards chosen;
   if (count % 2 != 0) return chosen;
+  Cards others = parts[1];
   for (const std::uint32_t card : parts[0]) {
-    if (chosen.size() == count || !std::ranges::binary_search(parts[1], card + kHalf)) continue;
+    const auto other = std::ranges::lower_bound(others, card + kHalf);
+    if (chosen.size() == count || other == others.end() || *other != card + kHalf) continue;
     chosen.push_back(card);
     chosen.push_back(card + kHalf);
+    others.erase(other);
   }
   std::ranges::sort(chosen);
   return chosen.size() == count ? chosen : Cards();
@@ -114,7 +117,7 @@ std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t
     case Chip::A910: {
       if (count < 2 * kGroup) return out_of_one(split(known, kGroup), count);
       std::ranges::sort(known);
-      return known;
+      return first_of(known, count);
     }
     case Chip::A910B: {
       const Parts halves = split(known, kHalf);

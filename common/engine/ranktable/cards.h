@@ -27,7 +27,8 @@ std::string count_problem(Chip chip, std::size_t count);
 // Why it takes no part with these; empty: it does. Numbers beyond cards_of() and one number twice are not looked for.
 std::string cards_problem(Chip chip, std::span<const std::uint32_t> cards);
 
-// `count` out of the free ones that cards_problem() has nothing against, ascending: those whose taking breaks least that was whole. Empty: there are none.
+// `count` out of the free ones that cards_problem() has nothing against, ascending: those whose taking breaks least that was whole. Empty: there are none. A
+// number that is free twice (parts of one card) may be chosen twice, and no more.
 std::vector<std::uint32_t> choose_cards(Chip chip, std::span<const std::uint32_t> free, std::size_t count);
 
 // How so many cards have to lie, for a sentence that asks for them: " of one group (0-3 or 4-7)"; empty: anyhow.

@@ -1,0 +1,186 @@
+// Whatever an agent may say: Hello, facts, pulses, of two nodes to a controller with a few jobs. Text, so that it can be read: "== n0" opens a ConnectRequest
+// of node n0 (protobuf's text format), "== later 10" lets ten seconds pass. Nothing of it may reach an assertion, make what the journal cannot read again, give
+// a device away twice, or keep proposals from coming to rest.
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "controller/core/core.h"
+#include "controller/journal/codec.h"
+#include "controller/links/hello.h"
+#include "muster/v1/agent_service.pb.h"
+#include "tests/fuzz/target.h"
+
+namespace muster::fuzz {
+namespace {
+
+using namespace muster::core;
+
+constexpr int kRoundsMost = 500;  // of proposals that follow one word
+
+v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t devices, const std::string& engine) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.set_engine(engine);
+  spec.mutable_resources()->set_nodes(nodes);
+  spec.mutable_resources()->set_devices(devices);
+  spec.mutable_resources()->set_type("auto");
+  spec.mutable_launch()->set_lockstep(true);
+  spec.mutable_launch()->set_per(v1::LAUNCH_PER_RANK);
+  spec.mutable_checkpoint()->set_layout("megatron");
+  spec.mutable_success()->set_exit0(true);
+  spec.mutable_recovery()->set_max_restarts(20);
+  return spec;
+}
+
+class Cluster {
+ public:
+  Cluster() {
+    presence_.listening_since = now_.boot;
+    put(ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c"), .version = "test"});
+    submit("j1", job_of("one", 1, 2, "torch"));
+    submit("j2", job_of("two", 2, 1, "torch"));
+    submit("j3", job_of("three", 1, 1, "command"));
+    v1::JobSpec script = job_of("four", 1, 1, "command");
+    script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
+    submit("j4", script);
+  }
+
+  void later(std::uint32_t seconds) {
+    const Duration by = std::chrono::seconds(seconds % 100'000);
+    now_.wall += by;
+    now_.boot += by;
+    settle();
+  }
+  void hear(const std::string& node, const v1::ConnectRequest& request) {
+    now_.wall += std::chrono::milliseconds(1);
+    now_.boot += std::chrono::milliseconds(1);
+    if (request.has_hello()) hello(node, request.hello());
+    if (request.has_facts()) {
+      for (const v1::Fact& fact : request.facts().facts()) reported(node, fact);
+    }
+    if (request.has_pulse() && connected_.contains(node)) {
+      const auto& [connection, instance] = connected_.at(node);
+      see(PulseHeard{.node = NodeName(node), .connection = connection, .pulse = request.pulse()});
+      see(PulseAcked{.node = NodeName(node), .connection = connection});
+    }
+    settle();
+    look();
+  }
+
+ private:
+  void put(EventBody body) {
+    const Event event{.at = now_.wall, .body = std::move(body)};
+    const auto again = journal::decode(journal::encode(event));
+    require(again.has_value(), "what is written can be read again", again ? "" : again.error().message);
+    apply(ledger_, JournalIndex(++index_), event);
+  }
+  void accept(const Input& input) {
+    Decision decision = decide(ledger_, presence_, input, now_, limits_);
+    for (EventBody& body : decision.events) put(std::move(body));
+  }
+  void see(const Observation& observation) { observe(presence_, ledger_, observation, now_); }
+  void submit(const std::string& id, const v1::JobSpec& spec) {
+    accept(SubmitJob{.job = JobId(id), .request_id = RequestId(), .spec = spec, .spec_hash = "hash"});
+    settle();
+  }
+  void settle() {
+    for (int round = 0; round < kRoundsMost; ++round) {
+      const Proposal proposal = propose(ledger_, presence_, now_, limits_);
+      const std::uint64_t before = index_;
+      for (const Input& input : proposal.inputs) accept(input);
+      if (index_ == before) return;
+    }
+    broken("proposals come to rest");
+  }
+  // As the hub does.
+  void hello(const std::string& node, v1::Hello hello) {
+    hello.set_node(node);
+    if (!controller::judge_hello(hello, ledger_, JournalIndex(index_), JournalIndex(index_), true).status.ok()) return;
+    const RegisterNode input{.node = NodeName(node),
+                             .instance = InstanceId(hello.instance()),
+                             .boot_id = BootId(hello.boot_id()),
+                             .inventory = hello.inventory(),
+                             .version = hello.version()};
+    Decision decision = decide(ledger_, presence_, input, now_, limits_);
+    if (decision.refusal) return require(is_message(decision.refusal->message), "a refusal is a sentence", decision.refusal->message);
+    for (EventBody& body : decision.events) put(std::move(body));
+    const ConnectionId connection(++connections_);
+    connected_[node] = {connection, input.instance};
+    see(Connected{.node = input.node,
+                  .connection = connection,
+                  .instance = input.instance,
+                  .held = {hello.held().begin(), hello.held().end()},
+                  .boot_id = input.boot_id});
+  }
+  void reported(const std::string& node, const v1::Fact& fact) {
+    const auto from = connected_.find(node);
+    if (from == connected_.end()) return;
+    accept(ReportFact{.node = NodeName(node), .instance = from->second.second, .fact = fact});
+    if (fact.has_swept())
+      see(SweptHeard{.node = NodeName(node), .connection = from->second.first, .job = JobId(fact.job_id()), .attempt = AttemptNo(fact.attempt())});
+  }
+  void look() const {
+    for (const auto& [node, holders] : ledger_.device_holders) {
+      for (const auto& [device, key] : holders) {
+        const AttemptRecord* attempt = ledger_.jobs.at(key.first).attempt(key.second);
+        require(attempt != nullptr && attempt->part(node) != nullptr, "who holds a device has a part there");
+      }
+    }
+    for (const auto& [id, job] : ledger_.jobs) {
+      for (const AttemptRecord& attempt : job.attempts) {
+        for (const NodePart& part : attempt.parts) {
+          const std::set<std::uint32_t> each(part.placed.devices.begin(), part.placed.devices.end());
+          require(each.size() == part.placed.devices.size(), "a part has each of its devices once");
+        }
+      }
+      (void)explain(ledger_, presence_, job, now_, limits_);
+    }
+  }
+
+  Ledger ledger_;
+  Presence presence_;
+  Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)), .boot = BootTime(std::chrono::hours(1))};
+  Limits limits_;
+  std::uint64_t index_ = 0, connections_ = 0;
+  std::map<std::string, std::pair<ConnectionId, InstanceId>> connected_;
+};
+
+// What a wire would have refused is not looked at.
+class Quiet final : public google::protobuf::io::ErrorCollector {
+  void AddError(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+};
+
+}  // namespace
+
+void agents(std::string_view input) {
+  Cluster cluster;
+  Quiet quiet;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&quiet);
+  parser.SetRecursionLimit(20);
+  while (!input.empty()) {
+    const std::size_t end = std::min(input.find("\n== "), input.size());
+    std::string_view part = input.substr(0, end);
+    input.remove_prefix(std::min(end + 1, input.size()));
+    const std::size_t line = std::min(part.find('\n'), part.size());
+    const std::string_view title = part.substr(0, line);
+    part.remove_prefix(line);
+    if (title.starts_with("== later ")) {
+      std::uint32_t seconds = 0;
+      std::from_chars(title.data() + 9, title.data() + title.size(), seconds);
+      cluster.later(seconds);
+    } else if (title == "== n0" || title == "== n1") {
+      v1::ConnectRequest request;
+      if (!parser.ParseFromString(std::string(part), &request)) continue;
+      v1::ConnectRequest sent;  // as it comes from the wire
+      if (sent.ParseFromString(request.SerializeAsString())) cluster.hear(std::string(title.substr(3)), sent);
+    }
+  }
+}
+
+}  // namespace muster::fuzz
