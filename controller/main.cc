@@ -23,12 +23,14 @@
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
 #include "controller/links/log_receive.h"
+#include "controller/room_watch.h"
 #include "controller/server.h"
 
 namespace muster::controller {
 namespace {
 
 constexpr int kInternal = 70;
+constexpr std::size_t kDescriptorsWanted = 1'024;  // 256 logs, two connections a node and one a client, for some 200 nodes
 
 int give_up(const Error& error) {
   log::error(error.message);
@@ -88,12 +90,15 @@ int run(const Config& config) {
     std::fprintf(stderr, "muster-controller: %s\n", ready.error().message.c_str());
     return kInternal;
   }
+  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty()) log::warn(missing);
   auto token = load_token(config);
   if (!token) return give_up(token.error());
 
-  auto journal = journal::SqliteJournal::open({.dir = config.state_dir / "journal", .accept_loss = config.accept_loss, .archive_keep = config.archive_keep});
+  const journal::SqliteOptions kept{.dir = config.state_dir / "journal", .accept_loss = config.accept_loss, .archive_keep = config.archive_keep};
+  auto journal = journal::SqliteJournal::open(kept);
   if (!journal) return give_up(journal.error());
-  auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota);
+  // Before the journal is read: on a full disk the start's own row needs the room that old logs give.
+  auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, kept.low_space_bytes + kept.ballast_bytes);
   if (!store) return give_up(store.error());
 
   std::promise<int> asked_to_stop;
@@ -146,8 +151,8 @@ int run(const Config& config) {
            .cluster_out = cluster_out,
            .on_behind = [&](const Error& error) { end_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
-  Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .low_on_space = [&] {
-              return (*journal)->low_on_space();
+  Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .shortage = [&] {
+              return (*journal)->shortage();
             }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
@@ -155,6 +160,13 @@ int run(const Config& config) {
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.open();
+  RoomWatch room(work, {.shortage = edge.shortage,
+                        .give_room =
+                            [&] {
+                              (*store)->make_room();
+                              shell.with_journal("ballast", [&](journal::Journal&) { (*journal)->restore_ballast(); });
+                            },
+                        .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
   auto server = Server::start(config.listen, {&hub, &jobs, &nodes});
   Result<void> announced = server ? write_endpoint(config, **server, started->cluster) : Result<void>(std::unexpected(server.error()));
@@ -168,6 +180,7 @@ int run(const Config& config) {
     const int number = asked_to_stop.get_future().get();
     log::info("stopping", {{"signal", number}});
   }
+  room.stop();
   receiver->stop();
   if (server) (*server)->shut_down();
   jobs.stop();

@@ -23,7 +23,7 @@ Result<ArchivedRecord> look_up(journal::Journal& journal, const JobId& id, bool 
 }  // namespace
 
 void read_archived(Shell& shell, const JobId& id, bool events, std::move_only_function<void(Result<ArchivedRecord>)> done) {
-  shell.with_journal("archive-read", [id, events, done = std::move(done)](journal::Journal& journal) mutable { done(look_up(journal, id, events)); });
+  shell.with_archive("archive-read", [id, events, done = std::move(done)](journal::Journal& journal) mutable { done(look_up(journal, id, events)); });
 }
 
 }  // namespace muster::controller

@@ -95,7 +95,7 @@ grpc::Status show_table(const std::string& doing, Recorded& recorded, v1::GetRan
   return grpc::Status::OK;
 }
 
-// `show(job, ledger)` on the strand for a job in the ledger, on the journal's thread for an archived one, whose ledger is empty.
+// `show(job, ledger)` on the strand for a job in the ledger, on the archive's thread for an archived one, whose ledger is empty.
 void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor, std::function<void(const core::JobRecord&, const core::Ledger&)> show) {
   const bool taken = edge.shell.read([&edge, ref, reactor, show = std::move(show)](const View& view) {
     const auto found = resolve_job(view.ledger, ref, RefFor::Reading);

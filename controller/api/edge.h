@@ -1,5 +1,5 @@
 // What every API handler works with, and how a unary call is served: the caller is checked, the work happens on the shell's strand (or behind it, on the
-// journal's or the work thread), Finish is called exactly once.
+// archive's or the work thread), Finish is called exactly once.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -22,7 +22,7 @@ struct Edge {
   std::string token;
   std::string cluster_out;
   std::string version;
-  std::function<bool()> low_on_space;  // any thread
+  std::function<std::string()> shortage;  // why the disk has no room for new jobs; empty: it has. Any thread
 };
 
 inline grpc::Status overloaded() {

@@ -35,7 +35,7 @@ class JobPage {
   std::vector<v1::Job> jobs_;
 };
 
-// On the journal's thread.
+// On the archive's thread.
 Result<JobPage> archived_page(journal::Journal& journal, const std::string& page_token, std::size_t size, const std::string& cluster_out);
 
 }  // namespace muster::controller

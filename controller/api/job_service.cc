@@ -73,10 +73,9 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
       return reactor->Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " + std::to_string(request->request_id().size()) + " bytes, at most 128"});
     }
-    if (edge_.low_on_space && edge_.low_on_space()) {
-      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what +
-                                                                        ": the controller's disk is nearly full, new jobs are refused until there is room; "
-                                                                        "running ones go on; submit it again then"});
+    if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string(); !shortage.empty()) {
+      return reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              "submitting " + what + ": " + shortage + ", new jobs are refused until there is room; running ones go on; submit it again then"});
     }
     const WallTime now = edge_.shell.now().wall;
     for (std::size_t i = 0; i < submission->jobs.size(); ++i) submission->ids.push_back(ids_.next(now));
@@ -181,7 +180,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
         page.fill(*response);
         return reactor->Finish(grpc::Status::OK);
       }
-      edge_.shell.with_journal("archive-list", [this, reactor, request, response, size, live = std::move(page)](journal::Journal& journal) mutable {
+      edge_.shell.with_archive("archive-list", [this, reactor, request, response, size, live = std::move(page)](journal::Journal& journal) mutable {
         auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
         if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
         JobPage::merged(std::move(live), std::move(*archived)).fill(*response);

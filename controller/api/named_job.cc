@@ -28,7 +28,7 @@ Error at(const std::string& place, const Error& error, const std::string& more =
   return {error.code, fmt::format("{}: {}{}", place, error.message, more)};
 }
 
-// Those that only the archive knows, one after another: each is a read of its own, between other work of the journal's thread.
+// Those that only the archive knows, one after another: each is a read of its own, between those of others.
 struct ArchiveLook {
   Edge& edge;
   NamedJobs found;

@@ -32,7 +32,7 @@ struct WantedJob {
 };
 using NamedJobs = std::map<std::string, NamedJob>;  // by text
 
-// Strand only. `done` is called once: at once, or on the journal's thread. NotFound names jobs that there are, Conflict what an ambiguous beginning may mean.
+// Strand only. `done` is called once: at once, or on the archive's thread. NotFound names jobs that there are, Conflict what an ambiguous beginning may mean.
 void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted, std::move_only_function<void(Result<NamedJobs>)> done);
 
 }  // namespace muster::controller

@@ -34,7 +34,7 @@ struct Resolved {
 // Nothing of it has to be looked up, and nothing filled in.
 bool is_plain(const v1::JobSpec& spec);
 
-// Strand only. `done` is called once: at once, or on the journal's thread. Errors, with `doing` in front: NotFound, Conflict as find_named(); InvalidArgument:
+// Strand only. `done` is called once: at once, or on the archive's thread. Errors, with `doing` in front: NotFound, Conflict as find_named(); InvalidArgument:
 // a job that is named twice; Unsatisfiable: a checkpoint that is not there. How the jobs of schedule.after stand is decide()'s matter.
 void resolve(Edge& edge, const View& view, Submission submission, std::move_only_function<void(Result<Resolved>)> done);
 

@@ -9,6 +9,9 @@
 namespace muster::journal {
 namespace {
 
+constexpr std::string_view kList = "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job<? ORDER BY job DESC LIMIT ?";
+constexpr std::string_view kFind = "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job=?";
+
 struct Entry {
   std::string job, name;
   std::int64_t submitted_at = 0;
@@ -51,8 +54,8 @@ Result<ArchiveTable> ArchiveTable::open(Database& database) {
   ArchiveTable table;
   const std::pair<Statement*, std::string_view> statements[] = {
       {&table.put_, "INSERT OR REPLACE INTO archive(job, name, submitted_at, events, checksum) VALUES(?, ?, ?, ?, ?)"},
-      {&table.list_, "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job<? ORDER BY job DESC LIMIT ?"},
-      {&table.find_, "SELECT job, name, submitted_at, events, checksum FROM archive WHERE job=?"},
+      {&table.list_, kList},
+      {&table.find_, kFind},
       {&table.all_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job"},
       {&table.oldest_, "SELECT job, name, submitted_at, events, checksum FROM archive ORDER BY job LIMIT ?"},
       {&table.drop_, "DELETE FROM archive WHERE job=?"},
@@ -62,6 +65,15 @@ Result<ArchiveTable> ArchiveTable::open(Database& database) {
     if (!prepared) return fail(std::move(prepared.error()));
     *statement = std::move(*prepared);
   }
+  return table;
+}
+
+Result<ArchiveTable> ArchiveTable::open_to_read(Database& database) {
+  ArchiveTable table;
+  auto list = database.prepare(kList), find = list ? database.prepare(kFind) : Result<Statement>(std::unexpected(list.error()));
+  if (!find) return fail(std::move(find.error()));
+  table.list_ = *std::move(list);
+  table.find_ = *std::move(find);
   return table;
 }
 

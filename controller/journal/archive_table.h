@@ -14,6 +14,8 @@ namespace muster::journal {
 class ArchiveTable {
  public:
   static Result<ArchiveTable> open(Database& database);
+  // For list() and find() alone.
+  static Result<ArchiveTable> open_to_read(Database& database);
 
   // Adds the rows to what is there of the job. Inside a transaction of the caller's.
   Result<void> add(const JobId& job, std::span<const RowTable::Stored> rows);

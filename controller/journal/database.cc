@@ -98,15 +98,16 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
   sqlite3* handle = nullptr;
   constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const bool settled = mode == Mode::Inspect && !has_wal(file);
+  const int access = mode == Mode::Read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   const int code = settled ? sqlite3_open_v2(immutable_uri(file).c_str(), &handle, kFlags | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr)
-                           : sqlite3_open_v2(file.c_str(), &handle, kFlags | SQLITE_OPEN_READWRITE, nullptr);
+                           : sqlite3_open_v2(file.c_str(), &handle, kFlags | access, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->failed("opening");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
     // Held for ourselves alone, the WAL's index is kept in memory: no -shm file is made or changed.
     if (auto set = database->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON"); !set) return fail(std::move(set.error()));
-  } else {
+  } else if (mode == Mode::Write) {
     // A WAL that stays at its size between two lives is overwritten in place: a sync then need not write the file's length, too.
     int keep = 1;
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);

@@ -55,6 +55,7 @@ class Database {
  public:
   enum class Mode {
     Write,    // makes the file (0600) where there is none
+    Read,     // beside a connection of this process that writes, and on a thread of its own: what was committed last, held up by nothing
     Inspect,  // reads only: the file and its WAL stay as they are even when closed, and no other file is made; nobody else may have it open
   };
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& file, Mode mode);

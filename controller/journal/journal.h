@@ -1,6 +1,6 @@
 // The journal: append batches of events durably, load them all at start. An interface with real implementations (sqlite_journal.h). One thread
-// at a time calls it (the journal's own thread in the daemon; one batch in flight); nothing here knows Asio. Formats and their reasons:
-// docs/journal.md.
+// at a time calls it (the journal's own thread in the daemon; one batch in flight), and beside it one that reads the archive; nothing here knows Asio. Formats
+// and their reasons: docs/journal.md.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class Journal {
   [[nodiscard]] virtual JournalIndex last() const = 0;
   // Moves a finished job's rows to the archive, durably. Its JobArchived event is already appended. Idempotent.
   virtual Result<void> archive(const JobId& job) = 0;
-  // Newest first, at most `most`, older than `before` (empty: from the newest). Reading does not disturb appends.
+  // Both after load(), and from one thread at a time, which may be another than that of the calls above: neither holds up the other. Each sees what was
+  // archived before it began. Newest first, at most `most`, older than `before` (empty: from the newest).
   virtual Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) = 0;
   virtual Result<std::optional<ArchivedJob>> archived_job(const JobId& job) = 0;
 };

@@ -1,10 +1,11 @@
 // The journal for tests and the simulator: the same rules (live_rows.h), in memory. A MemoryDisk outlives the journals opened on it, as a disk outlives
 // processes; it remembers, can be told to fail before or after the effect, and, told to sync lazily, to forget what was acknowledged (for the test
-// that shows this is noticed). One thread at a time.
+// that shows this is noticed). Threads as journal.h says.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "controller/journal/journal.h"
@@ -31,6 +32,7 @@ class MemoryDisk {
   std::vector<Row> rows_;    // live ones, ascending
   std::size_t durable_ = 0;  // of rows_
   JournalIndex last_, durable_last_;
+  std::mutex archive_mutex_;
   std::map<JobId, ArchivedJob> archive_;
   std::size_t appends_ = 0;
 };

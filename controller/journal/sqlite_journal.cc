@@ -21,6 +21,8 @@ namespace {
 // Of unknown losses in one journal's life: beyond it attempts' numbers would no longer fit theirs (a loss moves them on by up to two million).
 constexpr std::uint64_t kUnknownLossesMost = 500;
 constexpr std::size_t kDropMost = 4;  // archived jobs that go when one comes: more than one, so that what has piled up goes as well
+// A start writes less: its own row, the head, SQLite's index of the WAL.
+constexpr std::uint64_t kStartBytes = 4 << 20;
 
 }  // namespace
 
@@ -46,6 +48,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(SqliteOptions options
   auto lock = DirectoryLock::take(options.dir);
   if (!lock) return fail(std::move(lock.error()));
   std::unique_ptr<SqliteJournal> journal(new SqliteJournal(std::move(options), std::move(*lock)));
+  journal->ballast_.spend_early(kStartBytes);
   auto finished = finish_salvage(journal->options_.dir);
   if (!finished) return fail(std::move(finished.error()));
   if (*finished)
@@ -315,9 +318,13 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
     failed_ = true;
     return fail(std::move(head.error()).in(doing));
   }
-  // After a full disk: made again as soon as there is room, so that the next one is survived, too. Costs one statvfs till then.
-  if (!ballast_.there() && options_.ballast_bytes != 0) (void)ballast_.restore();
+  restore_ballast();
   return {};
+}
+
+// After a full disk: as soon as there is room, so that the next one is survived, too. Costs one statvfs till then.
+void SqliteJournal::restore_ballast() {
+  if (loaded_ && !failed_ && !ballast_.there()) (void)ballast_.restore();
 }
 
 // --- archive --------------------------------------------------------------------------------------------------------------------------------
@@ -375,14 +382,32 @@ Result<void> SqliteJournal::archive(const JobId& job) {
   return tidy();
 }
 
-Result<std::vector<ArchivedJob>> SqliteJournal::archived(const std::optional<JobId>& before, std::size_t most) {
+Result<ArchiveTable*> SqliteJournal::archive_to_read() {
   MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
-  return archive_->list(before, most);
+  if (options_.read_only) return &*archive_;  // that connection lets no other in
+  if (!read_archive_) {
+    auto database = Database::open(database_file(), Database::Mode::Read);
+    if (!database) return fail(std::move(database.error()));
+    if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA query_only=ON"); !set)
+      return fail(std::move(set.error()));
+    auto archive = ArchiveTable::open_to_read(**database);
+    if (!archive) return fail(std::move(archive.error()));
+    reading_ = std::move(*database);
+    read_archive_ = std::move(*archive);
+  }
+  return &*read_archive_;
+}
+
+Result<std::vector<ArchivedJob>> SqliteJournal::archived(const std::optional<JobId>& before, std::size_t most) {
+  auto archive = archive_to_read();
+  if (!archive) return fail(std::move(archive.error()));
+  return (*archive)->list(before, most);
 }
 
 Result<std::optional<ArchivedJob>> SqliteJournal::archived_job(const JobId& job) {
-  MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
-  return archive_->find(job);
+  auto archive = archive_to_read();
+  if (!archive) return fail(std::move(archive.error()));
+  return (*archive)->find(job);
 }
 
 }  // namespace muster::journal

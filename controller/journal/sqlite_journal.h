@@ -1,7 +1,8 @@
 // The journal on SQLite: WAL, synchronous=FULL, one transaction and one sync a batch. Owns its directory (directory.h draws it), locked against a second
 // controller. Format and reasons: docs/journal.md.
 //
-// Thread: one at a time, as journal.h says; low_on_space() may be called from any.
+// Threads: as journal.h says; shortage() may be called from any. The archive is read by a connection of its own, opened when it is first asked for, in read
+// transactions as long as one answer: the WAL can be begun anew between any two.
 // Promises: what append returned for is there after power loss. What load() passes on is verified: each row's checksum over the row before it, the
 // end against the head file. Damage is DataLoss, naming the index and the remedy; with accept_loss it goes on from the last sound row and keeps the
 // damaged database beside the new one. With accept_loss and nothing to see the directory counts as an older copy: a loss of unknown size. A batch that was
@@ -36,7 +37,7 @@ struct SqliteOptions {
   bool read_only = false;  // for load() alone, and nothing on the disk changes; NotFound: no journal is there. An unfinished accepted loss is read as finished
   std::optional<Duration> archive_keep;          // an archived job, from its last event; nothing: for ever
   std::uint64_t ballast_bytes = 64ull << 20;     // 0: none
-  std::uint64_t low_space_bytes = 128ull << 20;  // below this much free space low_on_space() is true
+  std::uint64_t low_space_bytes = 128ull << 20;  // the mark: below this much free space beside the ballast there is a shortage()
   // Seams for tests: right before a batch's one sync, and right after it, before anything is released. What they throw leaves append.
   std::function<void()> before_sync, after_sync;
 };
@@ -59,8 +60,11 @@ class SqliteJournal final : public Journal {
   // until the loss is accepted or a newer directory is put back. Durable.
   Result<void> mark_behind(std::string_view why);
 
-  // The disk is nearly full, or the ballast had to be spent: the caller refuses new jobs. Any thread.
-  [[nodiscard]] bool low_on_space() const { return ballast_.low(); }
+  // Why the disk has no room for new jobs, which the caller refuses then; empty: it has. As the disk is now, whatever was written last. Any thread.
+  [[nodiscard]] std::string shortage() const { return ballast_.shortage(); }
+  [[nodiscard]] bool ballast_is_there() const { return ballast_.there(); }  // any thread
+  // A ballast that was spent is made again, if there is room; each append does so, too.
+  void restore_ballast();
   // How many indexes --accept-loss gave up since the last ControllerStarted that is left, in this life or in one that ended before it wrote its own
   // (0: none). As many epochs may be among them: add it to the next one. Nothing: unknown, because no head file of this
   // database's said how far it went, or the whole directory may be a copy.
@@ -80,6 +84,7 @@ class SqliteJournal final : public Journal {
     bool walked = false;   // false: the database could not even be opened, and `last` says nothing
     bool rebuild = false;  // the damage is in the database, not only in the head file
   };
+  Result<ArchiveTable*> archive_to_read();
   Result<void> open_database(bool make);
   [[nodiscard]] std::filesystem::path database_file() const;
   Result<Loaded> verify(const std::function<void(const Row&)>& each);
@@ -99,6 +104,9 @@ class SqliteJournal final : public Journal {
   KeptFile database_kept_, wal_kept_;
   std::optional<RowTable> rows_;
   std::optional<ArchiveTable> archive_;
+  // Of the thread that reads the archive. It goes before database_, whose closing moves what the WAL holds.
+  std::unique_ptr<Database> reading_;
+  std::optional<ArchiveTable> read_archive_;
   std::optional<Head> found_head_;
   std::optional<HeadFile> head_file_;
   std::string journal_id_;

@@ -16,9 +16,13 @@ constexpr Duration kUnknownKeep = core::Limits().tombstone_keep;
 void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<Part> parts;
   std::vector<std::pair<WallTime, JobId>> finished;
+  std::vector<JobId> running;
   for (const auto& [id, job] : ledger.jobs) {
     known_.insert(id);
-    if (job.ended_at) finished.emplace_back(*job.ended_at, id);
+    if (job.ended_at)
+      finished.emplace_back(*job.ended_at, id);
+    else
+      running.push_back(id);
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
         if (!part.logs_collected) parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank, part.placed.rank_count});
@@ -30,7 +34,8 @@ void LogsCollected::start(const core::Ledger& ledger) {
     finished.emplace_back(stone.ended_at, id);
   }
   std::ranges::sort(finished);
-  work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished)] {
+  work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished), running = std::move(running)] {
+    for (const JobId& id : running) store_.unmark_finished(id);
     remove_forgotten(shell_.now().wall);
     for (const auto& [at, id] : finished) store_.mark_finished(id);
     for (const Part& part : parts) check(part);

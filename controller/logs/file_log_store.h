@@ -3,6 +3,7 @@
 // The series have a mutex of their own, under which a whole file may be read.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <list>
 #include <map>
@@ -14,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/io/descriptor_limit.h"
 #include "controller/logs/log_store.h"
 #include "controller/logs/rank_log.h"
 #include "controller/logs/series_file.h"
@@ -22,10 +24,12 @@ namespace muster::logs {
 
 class FileLogStore final : public LogStore {
  public:
-  FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls) : root_(std::move(root)), quota_(quota), calls_(std::move(calls)) {}
-  // Both once, before anything else.
+  FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls, std::uint64_t keep_free)
+      : root_(std::move(root)), quota_(quota), keep_free_(keep_free), calls_(std::move(calls)) {}
+  // All once, before anything else.
   [[nodiscard]] Result<void> sync_names() const;
-  void measure();  // what is there already
+  void measure();         // what is there already
+  void room_for_start();  // before anybody else writes
 
   Result<LogState> state(const LogKey& key) override;
   Result<LogState> append(const LogKey& key, std::uint64_t offset, std::string_view data, const std::optional<Gap>& gap) override;
@@ -41,6 +45,8 @@ class FileLogStore final : public LogStore {
   WallTime written_at(const JobId& job) override;
   Result<void> remove(const JobId& job) override;
   void mark_finished(const JobId& job) override;
+  void unmark_finished(const JobId& job) override;
+  void make_room() override;
   Synced sync() override;
 
  private:
@@ -60,8 +66,15 @@ class FileLogStore final : public LogStore {
   void let_go_synced(const JobId& job);
   std::vector<LogKey> list_locked(const JobId& job) const;
   std::vector<JobId> jobs_locked() const;
-  void make_room();
+  void keep_quota();
+  // Before that many bytes are written: the disk's share is kept, or they are not taken.
+  Result<void> keep_free(const LogKey& key, std::uint64_t coming);
+  // At least `want` bytes, if there are so many; answers what went.
+  std::uint64_t take_finished(std::uint64_t want);
+  std::uint64_t take_largest(std::uint64_t want);  // of one log
+  [[nodiscard]] std::uint64_t evict_step() const;
   std::optional<LogKey> largest_unfinished();
+  void keep_mark(const JobId& job) const;
   // Nothing: its job was removed meanwhile.
   Result<std::optional<LogState>> sync_one(const LogKey& key, std::set<std::filesystem::path>& folders, std::vector<LogKey>& set_back);
   Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) const;
@@ -70,7 +83,8 @@ class FileLogStore final : public LogStore {
   void tell(const LogKey& key);
 
   const std::filesystem::path root_;
-  const std::uint64_t quota_;
+  const std::uint64_t quota_, keep_free_;
+  const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);  // logs with open descriptors, two each
   const SyncCalls calls_;
   std::mutex mutex_;
   Logs logs_;                 // those in use; others are opened when asked for
@@ -81,6 +95,7 @@ class FileLogStore final : public LogStore {
   std::map<std::uint64_t, JobId> evictable_;
   std::uint64_t marked_ = 0, removed_ = 0;
   std::uint64_t used_ = 0;
+  bool starved_ = false;  // what unfinished jobs' logs gave up was not enough for the disk
 
   std::mutex series_mutex_;  // before mutex_, where both are held
   std::map<JobId, SeriesFile> series_;

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "common/io/room.h"
 #include "controller/logs/file_log_store.h"
 
 namespace muster::logs {
@@ -16,7 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kKeepNewest = 64 << 10;  // of a running job's log, whatever the quota says
 constexpr std::uint64_t kEvictStep = 16 << 20;
+constexpr std::uint64_t kStartBytes = 16 << 20;     // free for the journal's start, whatever logs there are
+constexpr std::uint64_t kInodesKept = 128;          // for the journal and the daemon's own files
 constexpr std::string_view kRemoved = ".removed-";  // no job's id begins with a dot
+constexpr std::string_view kFinished = "finished";
 
 std::uint64_t bytes_on_disk(const fs::path& path) {
   struct stat now{};
@@ -36,6 +41,7 @@ bool looks_like_a_job(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
+    if (name == kFinished) continue;
     if (name != "series" && name != kSeriesNew && !digits(name)) return false;
     any = true;
   }
@@ -46,9 +52,20 @@ bool looks_like_a_job(const fs::path& folder) {
 
 void FileLogStore::measure() {
   std::error_code error;
+  std::vector<std::pair<WallTime, JobId>> finished;
   for (fs::directory_iterator at(root_, error), end; !error && at != end; at.increment(error)) {
     std::error_code ignored;
-    if (at->path().filename().string().starts_with(kRemoved)) fs::remove_all(at->path(), ignored);
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(kRemoved)) {
+      fs::remove_all(at->path(), ignored);
+    } else if (const WallTime marked = modified_at(at->path() / kFinished); marked != WallTime{}) {
+      finished.emplace_back(marked, name);
+    }
+  }
+  std::ranges::sort(finished);
+  for (auto& [marked, job] : finished) {
+    finished_.emplace(job, marked_);
+    evictable_.emplace(marked_++, std::move(job));
   }
   for (fs::recursive_directory_iterator at(root_, fs::directory_options::skip_permission_denied, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() == ".log") used_ += bytes_on_disk(at->path());
@@ -76,12 +93,12 @@ std::vector<JobId> FileLogStore::jobs() {
 }
 
 WallTime FileLogStore::written_at(const JobId& job) {
-  WallTime last = modified_at(job_dir(job));
+  WallTime last{};
   std::error_code error;
   for (fs::recursive_directory_iterator at(job_dir(job), error), end; !error && at != end; at.increment(error)) {
-    last = std::max(last, modified_at(at->path()));
+    if (at->path().filename() != kFinished) last = std::max(last, modified_at(at->path()));
   }
-  return last;
+  return last == WallTime{} ? modified_at(job_dir(job)) : last;  // whose own time is that of the mark as well
 }
 
 // --- finished and removed jobs ---------------------------------------------------------------------------------------------------------
@@ -92,11 +109,33 @@ void FileLogStore::mark_finished(const JobId& job) {
     if (finished_.emplace(job, marked_).second) {
       evictable_.emplace(marked_++, job);
       let_go_synced(job);
+      keep_mark(job);
     }
   }
   // Behind the mark: points that come now find it, and keep no file open.
   const std::scoped_lock lock(series_mutex_);
   series_.erase(job);
+}
+
+void FileLogStore::unmark_finished(const JobId& job) {
+  const std::scoped_lock lock(mutex_);
+  const auto marked = finished_.find(job);
+  if (marked == finished_.end()) return;
+  evictable_.erase(marked->second);
+  finished_.erase(marked);
+  ::unlink((job_dir(job) / kFinished).c_str());
+}
+
+// A disk that does not take it, or no folder yet: the next start tells again.
+void FileLogStore::keep_mark(const JobId& job) const {
+  const io::UniqueFd made(::open((job_dir(job) / kFinished).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!made) return;
+  // Its time is its place among the others: the kernel's own may be the same for several.
+  const auto now = system_clock().now().wall.time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  const timespec at{.tv_sec = seconds.count(), .tv_nsec = (now - seconds).count()};
+  const timespec times[] = {at, at};
+  ::futimens(made.get(), times);
 }
 
 void FileLogStore::let_go_synced(const JobId& job) {
@@ -133,27 +172,97 @@ Result<void> FileLogStore::remove(const JobId& job) {
 
 // --- the quota -------------------------------------------------------------------------------------------------------------------------
 
-// Errors leave the log as it is: the disk itself then says when it is full.
-void FileLogStore::make_room() {
+// Errors leave the log as it is: the disk itself then says when it is full. A full one may have no room for the word that a log's bytes are gone, which stands
+// before their going: such a job is tried again when others have given some.
+std::uint64_t FileLogStore::take_finished(std::uint64_t want) {
+  constexpr std::uint64_t kNot = UINT64_MAX;
   const WallTime now = system_clock().now().wall;
-  while (used_ > quota_ && !evictable_.empty()) {
-    const JobId job = evictable_.begin()->second;
+  std::uint64_t taken = 0;
+  std::vector<std::pair<std::uint64_t, JobId>> again;
+  while (taken < want && !evictable_.empty()) {
+    auto [place, job] = *evictable_.begin();
     evictable_.erase(evictable_.begin());
+    bool all = true;
     for (const LogKey& key : list_locked(job)) {
       auto held = get(key);
-      if (!held) continue;
-      if (const auto went = (*held)->log.evict(UINT64_MAX / 2, 0, now)) used_ -= std::min(used_, *went);
+      const std::uint64_t went = held ? (*held)->log.evict(UINT64_MAX / 2, 0, now).value_or(kNot) : kNot;
+      all = all && went != kNot;
+      if (went == kNot) continue;
+      used_ -= std::min(used_, went);
+      taken += went;
     }
     let_go_synced(job);
+    if (!all) again.emplace_back(place, std::move(job));
   }
+  evictable_.insert(again.begin(), again.end());
+  return taken;
+}
+
+std::uint64_t FileLogStore::take_largest(std::uint64_t want) {
+  const auto largest = largest_unfinished();
+  if (!largest) return 0;
+  auto held = get(*largest);
+  if (!held) return 0;
+  const auto went = (*held)->log.evict(want, kKeepNewest, system_clock().now().wall);
+  if (!went) return 0;
+  used_ -= std::min(used_, *went);
+  return *went;
+}
+
+std::uint64_t FileLogStore::evict_step() const { return std::min<std::uint64_t>(kEvictStep, quota_ / 16); }
+
+void FileLogStore::keep_quota() {
+  if (used_ > quota_) take_finished(used_ - quota_);
   while (used_ > quota_) {
-    const auto largest = largest_unfinished();
-    if (!largest) return;
-    auto held = get(*largest);
-    if (!held) return;
-    const auto went = (*held)->log.evict(std::max<std::uint64_t>(used_ - quota_, std::min<std::uint64_t>(kEvictStep, quota_ / 16)), kKeepNewest, now);
-    if (!went || *went == 0) return;
-    used_ -= std::min(used_, *went);
+    if (take_largest(std::max(used_ - quota_, evict_step())) == 0) return;
+  }
+}
+
+// --- the disk's own share --------------------------------------------------------------------------------------------------------------
+
+// Whoever took the room, finished jobs' logs give theirs. Those of unfinished ones give a step, so that this is seldom; where that is not enough, two bytes for
+// each that comes: the disk gets back what logs took of it, but a stranger who fills it does not eat them up.
+Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
+  if (keep_free_ == 0 || coming == 0) return {};
+  const auto room = io::room_at(root_);
+  const std::string doing = fmt::format("writing log '{}.log'", base(key).string());
+  if (!room) return fail(Error(room.error()).in(doing));
+  if (std::error_code ignored; room->inodes < kInodesKept && !fs::exists(base(key).string() + ".log", ignored))
+    return fail(ErrorCode::ResourceExhausted, fmt::format("{}: its disk has {} inodes left (df -i), which are kept for the journal", doing, room->inodes));
+  const std::uint64_t wanted = keep_free_ + coming;
+  const auto is_free = [&] {
+    const auto now = io::room_at(root_);
+    return now && now->bytes >= wanted;
+  };
+  if (room->bytes >= wanted || (take_finished(wanted - room->bytes) > 0 && is_free())) {
+    starved_ = false;
+    return {};
+  }
+  const std::uint64_t twice = 2 * std::max(coming, kKeepNewest);
+  const std::uint64_t went = take_largest(starved_ ? twice : std::max(twice, evict_step()));
+  starved_ = !is_free();
+  if (starved_ && went < coming) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{}: less than {} MiB of its disk are free, which are kept for the journal, and older logs can give no more; make room there",
+                            doing, keep_free_ >> 20));
+  }
+  return {};
+}
+
+void FileLogStore::make_room() {
+  const std::scoped_lock lock(mutex_);
+  if (const auto room = io::room_at(root_); room && room->bytes < keep_free_) take_finished(keep_free_ - room->bytes);
+}
+
+void FileLogStore::room_for_start() {
+  make_room();
+  const std::scoped_lock lock(mutex_);
+  for (std::uint64_t taken = 0; taken < 2 * kStartBytes;) {
+    const auto room = io::room_at(root_);
+    if (!room || room->bytes >= std::min(keep_free_, kStartBytes)) return;
+    const std::uint64_t went = take_largest(kStartBytes - room->bytes);
+    if (went == 0) return;
+    taken += went;
   }
 }
 

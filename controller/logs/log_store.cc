@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kOpenMost = 256;  // logs with open descriptors
-
 std::optional<std::uint32_t> number(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -61,7 +59,7 @@ Result<FileLogStore::Held*> FileLogStore::get(const LogKey& key) {
   recent_.push_front(key);
   held.recent = recent_.begin();
   held.open = true;
-  if (recent_.size() > kOpenMost) {
+  if (recent_.size() > open_most_) {
     const auto oldest = logs_.find(recent_.back());
     const LogState state = oldest->second.log.state();
     // What still grows keeps its place: to open it again is to read its whole index.
@@ -104,6 +102,7 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset, s
   LogState state;
   {
     const std::scoped_lock lock(mutex_);
+    if (auto kept = keep_free(key, data.size()); !kept) return fail(std::move(kept.error()));
     auto held = get(key);
     if (!held) return fail(std::move(held.error()));
     const std::uint64_t before = (*held)->log.size();
@@ -113,11 +112,14 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset, s
     used_ += grown;
     if (grown > 0) {
       dirty_.insert(key);
-      if (const auto late = finished_.find(key.job); late != finished_.end()) evictable_.emplace(late->second, key.job);
+      if (const auto late = finished_.find(key.job); late != finished_.end()) {
+        evictable_.emplace(late->second, key.job);
+        if (before == 0) keep_mark(key.job);  // its folder may be new
+      }
     }
     if (!written) return fail(std::move(written.error()));
     state = (*held)->log.state();
-    if (used_ > quota_) make_room();  // may take this very log: `held` ends here
+    if (used_ > quota_) keep_quota();  // may take this very log: `held` ends here
   }
   tell(key);
   return state;
@@ -245,11 +247,12 @@ Result<void> FileLogStore::sync_names() const {
   return {};
 }
 
-Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls) {
+Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls, std::uint64_t keep_free) {
   if (auto done = io::make_dirs(root, 0700); !done) return fail(std::move(done.error()).in("opening the log store"));
-  auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls));
+  auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls), keep_free);
   if (auto done = store->sync_names(); !done) return fail(std::move(done.error()).in("opening the log store"));
   store->measure();
+  store->room_for_start();
   return store;
 }
 

@@ -5,6 +5,7 @@
 //   <root>/<job>/<attempt>/rank-<N>.log     bytes, in logical order, gaps left out; a hole where the quota took them
 //   <root>/<job>/<attempt>/rank-<N>.index   frames: gaps, sparse time index, end mark, eviction (proto/muster/logs/v1)
 //   <root>/<job>/<attempt>/<NAME>@<node>.log, .index   the same of a process beside the ranks: setup@n07.log
+//   <root>/<job>/finished                   empty: the job has ended, so that the quota may take its logs first, also before the journal was read
 //   <root>/<job>/series                     frames: (time, attempt, step, loss); series.new beside it: one being thinned (series_file.h)
 //   <root>/.removed-<...>                   a job on its way out; the next open() takes what a kill has left of it
 //
@@ -13,8 +14,8 @@
 // sync that succeeds says nothing of them. So a log whose sync failed goes back to what was synced before. A log that nobody has sent anything of reads as
 // empty.
 //
-// Memory and descriptors are for logs that grow: one that is durable is let go, and what is read of it later is kept for as long as it is among the 256
-// used last.
+// Memory and descriptors are for logs that grow: one that is durable is let go, and what is read of it later is kept for as long as it is among those
+// used last: 256 logs, or fewer, so that they have a quarter of the descriptors of this process at most.
 #pragma once
 
 #include <unistd.h>
@@ -84,8 +85,10 @@ struct SeriesPoint {
 
 class LogStore {
  public:
-  // `quota` bytes over all logs; when it is reached, the oldest finished jobs' logs go first, then the oldest bytes of the largest log, with a gap record.
-  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota, SyncCalls calls = {});
+  // `quota` bytes over all logs; when it is reached, the oldest finished jobs' logs go first, then the oldest bytes of the largest log, with a gap record. So
+  // does it when less than `keep_free` bytes of the disk would stay free; what the logs cannot give is not taken in (ResourceExhausted). Opening makes that
+  // room as well, as far as finished jobs' logs go, and of the others as much as a start needs.
+  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota, SyncCalls calls = {}, std::uint64_t keep_free = 0);
   virtual ~LogStore() = default;
 
   virtual Result<LogState> state(const LogKey& key) = 0;
@@ -110,8 +113,13 @@ class LogStore {
   // Everything of the job, its series too. Blocks for as long as the disk takes, without holding up other calls.
   virtual Result<void> remove(const JobId& job) = 0;
 
-  // The quota may take this job's logs, those marked earliest first. Told again after each start of the controller, oldest first. What still comes is kept.
+  // The quota may take this job's logs, those marked earliest first. Kept on the disk, and told again after each start of the controller, oldest first: of jobs
+  // that ended unseen. What still comes is kept.
   virtual void mark_finished(const JobId& job) = 0;
+  // It runs after all: its end was lost with the journal's.
+  virtual void unmark_finished(const JobId& job) = 0;
+  // Finished jobs' logs go until `keep_free` is free again, whoever took it.
+  virtual void make_room() = 0;
   // Makes what was appended or finished since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls.
   virtual Synced sync() = 0;
 };

@@ -92,6 +92,7 @@ void Shell::stop() {
   });
   idle_now.get_future().wait();
   disk_.stop();
+  archive_reads_.stop();
   strand_.stop();
   timer_.reset();
 }
@@ -160,6 +161,11 @@ void Shell::look(ReadFn read) { (void)push({.arrived = clock_.now(), .what = std
 
 void Shell::with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work) {
   disk_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
+}
+
+void Shell::with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work) {
+  // By way of the journal's thread: a job that has left the ledger is in the archive when that thread has moved it.
+  disk_.post(name, [this, name, work = std::move(work)]() mutable { archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); }); });
 }
 
 // --- the batch -------------------------------------------------------------------------------------------------------------------------

@@ -84,8 +84,10 @@ class Shell {
   void observe(core::Observation observation, Now arrived);
   [[nodiscard]] bool read(ReadFn read);  // clients: refused like submit
   void look(ReadFn read);                // the controller's own links: never refused
-  // On the journal's thread, between appends: archive reads. `work` must be short.
+  // On the journal's thread, between appends. `work` must be short.
   void with_journal(const char* name, std::move_only_function<void(journal::Journal&)> work);
+  // On a thread that nothing else waits for, behind what the journal's was given before: Journal::archived() and archived_job().
+  void with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work);
   void remove_watcher(const Watcher* watcher);
   [[nodiscard]] async::Loop& strand() { return strand_; }
   [[nodiscard]] JournalIndex durable() const { return JournalIndex(durable_.load(std::memory_order_acquire)); }
@@ -173,6 +175,7 @@ class Shell {
 
   async::Loop strand_{"shell"};
   async::Loop disk_{"journal"};
+  async::Loop archive_reads_{"archive"};
   std::unique_ptr<async::Timer> timer_;
 };
 

@@ -86,7 +86,7 @@ class FollowersTest : public testing::Test {
     options.watchers_max = 1;
     shell_ = std::make_unique<Shell>(journal_, system_clock(), std::move(options));
     EXPECT_TRUE(shell_->start());
-    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .low_on_space = {}});
+    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = {}});
     shell_->open();
     service_ = std::make_unique<TellingService>(*edge_);
     const std::string address = "unix:" + (dir_ / "s").string();

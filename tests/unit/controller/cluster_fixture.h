@@ -47,8 +47,8 @@ class ClusterTest : public testing::Test {
                               Hub::Options{.version = "test", .token = "secret", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
                               [](grpc::CallbackServerContext*) { return new NoLogs; });
     edge_ = std::make_unique<Edge>(
-        Edge{.shell = *shell_, .logs = *store_, .work = work_, .token = "secret", .cluster_out = "/out", .version = "test", .low_on_space = [this] {
-               return low_on_space_.load();
+        Edge{.shell = *shell_, .logs = *store_, .work = work_, .token = "secret", .cluster_out = "/out", .version = "test", .shortage = [this] {
+               return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
              }});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);

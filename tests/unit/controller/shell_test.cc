@@ -32,11 +32,20 @@ class HeldJournal final : public journal::Journal {
   }
   [[nodiscard]] JournalIndex last() const override { return inner_.last(); }
   Result<void> archive(const JobId& job) override { return inner_.archive(job); }
-  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override { return inner_.archived(before, most); }
+  Result<std::vector<journal::ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !reading_held_; });
+    return inner_.archived(before, most);
+  }
   Result<std::optional<journal::ArchivedJob>> archived_job(const JobId& job) override { return inner_.archived_job(job); }
 
   void hold() { set(true); }
   void let_go() { set(false); }
+  void hold_reading(bool held) {
+    const std::lock_guard lock(mutex_);
+    reading_held_ = held;
+    changed_.notify_all();
+  }
   // Until `count` appends (of this journal's life) have begun.
   bool wait_for_append(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -58,7 +67,7 @@ class HeldJournal final : public journal::Journal {
   journal::MemoryJournal inner_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;
+  bool held_ = false, reading_held_ = false;
   std::size_t syncing_ = 0;
 };
 
@@ -175,6 +184,17 @@ class ShellTest : public testing::Test {
   std::unique_ptr<Shell> shell_;
   Shell::Started started_;
 };
+
+// A page of the archive was read on the journal's thread: every submission and every fact waited for it, for up to 0.9 s.
+TEST_F(ShellTest, AnArchiveThatIsBeingReadHoldsNothingUp) {
+  journal_->hold_reading(true);
+  std::promise<std::size_t> page;
+  shell_->with_archive("test", [&](journal::Journal& journal) { page.set_value(journal.archived({}, 10)->size()); });
+  ASSERT_TRUE(submit("0000000000001", "one"));
+  EXPECT_TRUE(trace_.wait_for("reply 0000000000001"));
+  journal_->hold_reading(false);
+  EXPECT_EQ(page.get_future().get(), 0U);
+}
 
 TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   watch_all();

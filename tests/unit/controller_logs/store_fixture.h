@@ -17,9 +17,9 @@ namespace muster::logs {
 class LogStoreTest : public testing::Test {
  protected:
   void SetUp() override { reopen(); }
-  void reopen(std::uint64_t quota = 1ull << 30) {
+  void reopen(std::uint64_t quota = 1ull << 30, std::uint64_t keep_free = 0) {
     store_.reset();
-    auto store = LogStore::open(root(), quota, calls_);
+    auto store = LogStore::open(root(), quota, calls_, keep_free);
     ASSERT_TRUE(store.has_value()) << store.error().message;
     store_ = std::move(*store);
   }

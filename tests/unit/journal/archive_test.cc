@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "controller/journal/memory_journal.h"
 #include "tests/unit/journal/journal_dir.h"
@@ -156,6 +158,54 @@ TEST(Archive, ADamagedEntryHurtsNobodyElse) {
   ASSERT_FALSE(opened.error) << opened.error->message;
   EXPECT_THAT(opened.journal->notices().at(0), HasSubstr("1 of the archived jobs lost"));
   EXPECT_THAT(*opened.journal->archived({}, 10), SizeIs(2));
+}
+
+// Whoever reads the archive has a connection of his own, and holds neither an append nor the WAL's beginning anew.
+TEST(Archive, IsReadBesideAppends) {
+  TempDir dir;
+  Opened opened = open_journal(dir.path());
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  constexpr int kJobs = 300;
+  std::atomic<int> moved = 0;
+  std::atomic<bool> done = false;
+  std::vector<std::string> wrong;
+  std::size_t pages = 0;
+  std::thread reader([&] {
+    for (bool last = false; !last;) {
+      last = done;
+      const int there = moved;
+      std::size_t seen = 0;
+      for (std::optional<JobId> before;;) {
+        const auto page = opened.journal->archived(before, 16);
+        if (!page) wrong.push_back(page.error().message);
+        if (!page || page->empty()) break;
+        for (const ArchivedJob& job : *page) {
+          if (!job.damage.empty()) wrong.push_back(job.damage);
+        }
+        seen += page->size();
+        before = page->back().job;
+        ++pages;
+      }
+      if (seen < static_cast<std::size_t>(there)) wrong.push_back("a job that had been moved was not seen");
+      if (there > 0 && !opened.journal->archived_job(JobId("j00001"))->has_value()) wrong.push_back("the first was not found");
+    }
+  });
+  for (int i = 1; i <= kJobs; ++i) {
+    const std::string job = "j" + std::to_string(100'000 + i).substr(1);
+    append(*opened.journal, {submitted(job, "n"), ended(job), archived(job, "n")});
+    EXPECT_TRUE(opened.journal->archive(JobId(job)));
+    moved = i;
+  }
+  done = true;
+  reader.join();
+  EXPECT_THAT(wrong, IsEmpty());
+  EXPECT_GT(pages, 0U);
+  // 1,000 pages of 4 KiB, as SQLite begins the WAL anew where nobody reads, and what came while one page was read.
+  EXPECT_LT(std::filesystem::file_size(dir.path() / "journal.db-wal"), 24U << 20);
+  opened.journal.reset();
+  opened = open_journal(dir.path());
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  EXPECT_EQ((*opened.journal->archived({}, kJobs + 1)).size(), static_cast<std::size_t>(kJobs));
 }
 
 TEST(Archive, DropsWhatIsSupersededOrSaysNothing) {

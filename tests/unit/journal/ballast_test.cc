@@ -3,55 +3,26 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
+#include "tests/support/small_disk.h"
 #include "tests/unit/journal/journal_dir.h"
 
 namespace muster::journal {
 namespace {
 
-// A file system of its own, so that it can be full.
-class SmallDisk {
- public:
-  SmallDisk(const std::filesystem::path& at, const std::string& size) : at_(at) {
-    std::filesystem::create_directory(at);
-    mounted_ = ::mount("muster-test", at.c_str(), "tmpfs", 0, ("size=" + size + ",mode=0700").c_str()) == 0;
-    error_ = errno;
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  ~SmallDisk() {
-    if (mounted_) ::umount(at_.c_str());
-  }
-  [[nodiscard]] std::string problem() const { return mounted_ ? "" : std::string("cannot mount a tmpfs here (needs root): ") + std::strerror(error_); }
+using test::SmallDisk;
 
- private:
-  std::filesystem::path at_;
-  bool mounted_ = false;
-  int error_ = 0;
-};
-
-// Writes until there is no room; the file's size.
-std::uintmax_t fill(const std::filesystem::path& file) {
-  std::ofstream out(file, std::ios::binary | std::ios::app);
-  const std::string block(4'096, 'x');
-  while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-  }
-  out.close();
-  return std::filesystem::file_size(file);
-}
-
+std::uintmax_t fill(const std::filesystem::path& file) { return test::fill_disk(file); }
 constexpr std::uint64_t kMiB = 1 << 20;
+
+bool low(const SqliteJournal& journal) { return !journal.shortage().empty(); }
 
 // The mark was a new file, for which there was no room: the next start went on from a copy that was known to be one.
 TEST(Ballast, AFullDiskTakesTheMark) {
   for (const std::uint64_t ballast : {4 * kMiB, std::uint64_t{0}}) {
     TempDir dir;
-    SmallDisk disk(dir.path() / "disk", "16m");
+    SmallDisk disk(dir.path() / "disk", "size=16m");
     if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
     const auto at = dir.path() / "disk" / "journal";
     SqliteOptions options = options_for(at);
@@ -73,7 +44,7 @@ TEST(Ballast, AFullDiskTakesTheMark) {
 
 TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   TempDir dir;
-  SmallDisk disk(dir.path() / "disk", "16m");
+  SmallDisk disk(dir.path() / "disk", "size=16m");
   if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
   const auto at = dir.path() / "disk" / "journal";
   SqliteOptions options = options_for(at);
@@ -82,17 +53,17 @@ TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   Opened opened = open_journal(options);
   ASSERT_FALSE(opened.error) << opened.error->message;
   EXPECT_EQ(std::filesystem::file_size(at / "ballast"), 4 * kMiB);
-  EXPECT_FALSE(opened.journal->low_on_space());
+  EXPECT_FALSE(low(*opened.journal));
   auto written = append(*opened.journal, {started(1)});
 
   fill(dir.path() / "disk" / "other");
-  EXPECT_TRUE(opened.journal->low_on_space());
+  EXPECT_TRUE(low(*opened.journal));
   for (std::uint32_t i = 0; i < 200; ++i) {
     const auto texts = append(*opened.journal, {exited("j1", i, 1)});  // throws when it fails
     written.push_back(texts[0]);
   }
   EXPECT_FALSE(std::filesystem::exists(at / "ballast"));
-  EXPECT_TRUE(opened.journal->low_on_space());
+  EXPECT_TRUE(low(*opened.journal));
 
   // Killed on the full disk, started on the full disk: it still loads, and says that there is no room for the ballast.
   opened.journal.reset();
@@ -103,18 +74,18 @@ TEST(Ballast, LetsFactsFlowOnAFullDisk) {
   EXPECT_EQ(opened.rows, written);
   ASSERT_EQ(opened.journal->notices().size(), 1u);
   EXPECT_THAT(opened.journal->notices()[0], testing::HasSubstr("the disk is nearly full; new jobs are refused until there is room"));
-  EXPECT_TRUE(opened.journal->low_on_space());
+  EXPECT_TRUE(low(*opened.journal));
 
   std::filesystem::remove(dir.path() / "disk" / "other");
-  EXPECT_TRUE(opened.journal->low_on_space()) << "until the ballast is back";
+  EXPECT_FALSE(low(*opened.journal)) << "there is room for the ballast and the mark";
   append(*opened.journal, {exited("j1", 999, 1)});
   EXPECT_EQ(std::filesystem::file_size(at / "ballast"), 4 * kMiB);
-  EXPECT_FALSE(opened.journal->low_on_space());
+  EXPECT_FALSE(low(*opened.journal));
 }
 
 TEST(Ballast, SpentAndStillFullIsAFinalError) {
   TempDir dir;
-  SmallDisk disk(dir.path() / "disk", "8m");
+  SmallDisk disk(dir.path() / "disk", "size=8m");
   if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
   SqliteOptions options = options_for(dir.path() / "disk" / "journal");
   options.ballast_bytes = kMiB;
@@ -145,6 +116,99 @@ TEST(Ballast, SpentAndStillFullIsAFinalError) {
   EXPECT_EQ(open_journal(options).rows, written);
 }
 
+// After a full disk submissions stayed refused though there was room, until something was appended; and while nothing runs, nothing is. The ballast is made
+// again without an append as well.
+TEST(Ballast, AShortageIsOverWithTheFullDisk) {
+  TempDir dir;
+  SmallDisk disk(dir.path() / "disk", "size=16m");
+  if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+  const auto at = dir.path() / "disk" / "journal";
+  SqliteOptions options = options_for(at);
+  options.ballast_bytes = 4 * kMiB;
+  options.low_space_bytes = 2 * kMiB;
+  Opened opened = open_journal(options);
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  append(*opened.journal, {started(1)});
+  fill(dir.path() / "disk" / "other");
+  for (std::uint32_t i = 0; std::filesystem::exists(at / "ballast") && i < 2'000; ++i) append(*opened.journal, {exited("j1", i, 1)});
+  ASSERT_FALSE(std::filesystem::exists(at / "ballast")) << "spent";
+  EXPECT_EQ(opened.journal->shortage(), "the controller's disk is nearly full");
+  opened.journal->restore_ballast();
+  EXPECT_FALSE(std::filesystem::exists(at / "ballast"));
+
+  std::filesystem::resize_file(dir.path() / "disk" / "other", std::filesystem::file_size(dir.path() / "disk" / "other") - kMiB);
+  EXPECT_TRUE(low(*opened.journal)) << "room for the mark, but not for the ballast beside it";
+  std::filesystem::remove(dir.path() / "disk" / "other");
+  EXPECT_FALSE(low(*opened.journal));
+  opened.journal->restore_ballast();
+  EXPECT_EQ(std::filesystem::file_size(at / "ballast"), 4 * kMiB);
+}
+
+// Bytes were all that was looked at: a disk whose inodes are used up took jobs whose logs it could not take, and no start could replace the journal's head.
+TEST(Ballast, ADiskWithoutInodesIsFull) {
+  TempDir dir;
+  SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=400");
+  if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+  const auto at = dir.path() / "disk" / "journal";
+  SqliteOptions options = options_for(at);
+  options.ballast_bytes = 4 * kMiB;
+  options.low_space_bytes = 2 * kMiB;
+  Opened opened = open_journal(options);
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  EXPECT_EQ(opened.journal->shortage(), "");
+  std::filesystem::create_directory(dir.path() / "disk" / "other");
+  for (int i = 0; i < 200; ++i) std::ofstream(dir.path() / "disk" / "other" / std::to_string(i)) << "x";
+  EXPECT_THAT(opened.journal->shortage(), testing::MatchesRegex("the controller's disk has [0-9]+ inodes left \\('df -i' shows it\\)"));
+  std::filesystem::remove_all(dir.path() / "disk" / "other");
+  EXPECT_EQ(opened.journal->shortage(), "");
+}
+
+// A ballast that could not be made for want of an inode ended the start.
+TEST(Ballast, AStartGoesOnWithoutABallastForWantOfAnInode) {
+  TempDir dir;
+  SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=64");
+  if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+  Ballast ballast(dir.path() / "disk", kMiB, kMiB);
+  std::size_t made = 0;
+  while (std::ofstream(dir.path() / "disk" / std::to_string(made)) << "x") ++made;
+  const auto refused = ballast.restore();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << refused.error().message;
+}
+
+// A file system of which nobody could tell how full it is counted as one without end.
+TEST(Ballast, RoomThatNobodyCanTellIsNone) {
+  TempDir dir;
+  Ballast ballast(dir.path() / "gone", kMiB, kMiB);
+  EXPECT_THAT(ballast.shortage(), testing::HasSubstr("cannot be told (looking how much room is left at '"));
+  const auto refused = ballast.restore();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted) << "a start goes on without it";
+}
+
+// Nothing of the disk was free, and 64 MiB of it lay in the ballast: the start ended at the journal's head, before it looked at the ballast.
+TEST(Ballast, AStartOnAFullDiskSpendsIt) {
+  TempDir dir;
+  SmallDisk disk(dir.path() / "disk", "size=16m");
+  if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+  const auto at = dir.path() / "disk" / "journal";
+  SqliteOptions options = options_for(at);
+  options.ballast_bytes = 4 * kMiB;
+  options.low_space_bytes = 2 * kMiB;
+  Opened opened = open_journal(options);
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  auto written = append(*opened.journal, {started(1)});
+  opened.journal.reset();
+  ASSERT_TRUE(std::filesystem::exists(at / "ballast"));
+  fill(dir.path() / "disk" / "other");
+  opened = open_journal(options);
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  written.push_back(append(*opened.journal, {started(2)})[0]);
+  EXPECT_TRUE(low(*opened.journal));
+  opened.journal.reset();
+  EXPECT_EQ(open_journal(options).rows, written);
+}
+
 TEST(Ballast, ShrinksAndGoesWithItsOption) {
   TempDir dir;
   const auto size = [&] { return std::filesystem::exists(dir.path() / "ballast") ? std::filesystem::file_size(dir.path() / "ballast") : 0; };
@@ -152,14 +216,14 @@ TEST(Ballast, ShrinksAndGoesWithItsOption) {
     Ballast ballast(dir.path(), wanted, 0);
     ASSERT_TRUE(ballast.restore());
     EXPECT_EQ(size(), wanted);
-    EXPECT_FALSE(ballast.low());
+    EXPECT_EQ(ballast.shortage(), "");
   }
   Ballast greedy(dir.path(), 1ull << 60, 0);
   const auto refused = greedy.restore();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted);
   EXPECT_EQ(size(), 0u);
-  EXPECT_TRUE(greedy.low());
+  EXPECT_EQ(greedy.shortage(), "the controller's disk is nearly full");
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+#include "controller/room_watch.h"
+
+#include <future>
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+
+namespace muster::controller {
+
+RoomWatch::RoomWatch(async::Loop& work, RoomWatchHooks hooks, Duration apart)
+    : work_(work), hooks_(std::move(hooks)), apart_(apart), timer_(std::make_unique<async::Timer>(work, "room")) {
+  work_.post("room", [this] { look(); });
+}
+
+RoomWatch::~RoomWatch() { MUSTER_ASSERT(timer_ == nullptr, "a room watch was destroyed before stop()"); }
+
+void RoomWatch::stop() {
+  if (timer_ == nullptr) return;
+  std::promise<void> stopped;
+  work_.post("room", [&] {
+    timer_.reset();
+    stopped.set_value();
+  });
+  stopped.get_future().wait();
+}
+
+void RoomWatch::look() {
+  if (timer_ == nullptr) return;
+  const std::string why = hooks_.shortage();
+  if (!why.empty() && !short_) log::warn(why + "; new jobs are refused until there is room");
+  if (why.empty() && short_) log::info("the controller's disk has room again; new jobs are taken");
+  short_ = !why.empty();
+  if (short_ || !hooks_.ballast_is_there()) hooks_.give_room();
+  timer_->arm(apart_, [this] { look(); });
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,49 @@
+// After a full disk nothing looked at it again before something was appended, and where nothing runs nothing is.
+#include "controller/room_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+
+namespace muster::controller {
+namespace {
+
+TEST(RoomWatch, GivesRoomUntilTheBallastIsThereAgain) {
+  struct Disk {
+    std::mutex mutex;
+    std::string why = "the disk is full";
+    bool ballast = false;
+    int given = 0, looked_well = 0;
+    std::promise<void> well;
+  } disk;
+  async::Loop work("work");
+  RoomWatch watch(work,
+                  {.shortage =
+                       [&] {
+                         const std::scoped_lock lock(disk.mutex);
+                         if (disk.why.empty() && disk.ballast && ++disk.looked_well == 2) disk.well.set_value();
+                         return disk.why;
+                       },
+                   .give_room =
+                       [&] {
+                         const std::scoped_lock lock(disk.mutex);
+                         ++disk.given;
+                         if (disk.given == 2) disk.why.clear();
+                         if (disk.given == 4) disk.ballast = true;
+                       },
+                   .ballast_is_there =
+                       [&] {
+                         const std::scoped_lock lock(disk.mutex);
+                         return disk.ballast;
+                       }},
+                  std::chrono::milliseconds(1));
+  disk.well.get_future().wait();
+  watch.stop();
+  watch.stop();
+  EXPECT_EQ(disk.given, 4) << "a disk that is well is left alone";
+  work.stop();
+}
+
+}  // namespace
+}  // namespace muster::controller
