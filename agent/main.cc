@@ -22,6 +22,8 @@ namespace {
 
 using namespace muster;
 
+constexpr std::size_t kDescriptorsWanted = 256;
+
 int exit_code(const Error& error) {
   if (error.code == ErrorCode::InvalidArgument) return 64;
   if (error.code == ErrorCode::Conflict) return 12;
@@ -143,6 +145,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "muster-agent: %s\n", logging.error().message.c_str());
     return 64;
   }
+  if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty()) log::warn(missing);
   auto result = run(**line);
   if (!result) log::error(result.error().message);
   log::flush();

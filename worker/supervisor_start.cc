@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/io/room.h"
 #include "common/process/identity.h"
 #include "worker/setup_environment.h"
 #include "worker/supervisor.h"
@@ -17,6 +18,12 @@ constexpr int kShellSignalBase = 128;  // a shell's status for a command that si
 using rundir::v1::StopRequested;
 
 constexpr auto kSetupTimeDefault = std::chrono::minutes(30);
+
+// For another line, that is.
+bool is_full(const std::filesystem::path& dir) {
+  const auto room = io::room_at(dir);
+  return room && (room->bytes < 4096 || room->inodes == 0);
+}
 
 }  // namespace
 
@@ -165,10 +172,19 @@ void Supervisor::setup_ended(int code, int signal) {
   }
   // Killed, or one of its commands was: want of memory, a person. Another start may do better (EAGAIN), which is not so of what a command says itself.
   if (signal != 0) return failed(EAGAIN, "it was ended by signal " + std::to_string(signal));
-  if (code != 0) return failed(code > kShellSignalBase ? EAGAIN : EINVAL, "it ended with status " + std::to_string(code));
+  if (code > kShellSignalBase) return failed(EAGAIN, "it ended with status " + std::to_string(code));
   auto environment = read_setup_environment(setup.env_file());
-  if (!environment) return failed(EINVAL, environment.error().message);
-  inherited_ = std::move(*environment);
+  if (code == 0 && environment) {
+    inherited_ = std::move(*environment);
+  } else {
+    // On a full disk nothing is its commands' fault, and of their words the log may have none.
+    const std::string how = code != 0 ? "it ended with status " + std::to_string(code) : environment.error().message;
+    const std::string line = last_line(setup.log());
+    const bool said = line.contains("No space left on device") || line.contains("Disk quota exceeded");
+    const bool full = is_full(run_.root());
+    if (!said && !full) return failed(EINVAL, how);
+    return failed(ENOSPC, how, full ? "; the disk of '" + run_.root().string() + "' is full" : "");
+  }
   if (clock_.now().boot >= lease_until_ && !lease_allows()) return stop(StopRequested::WHY_ORPHANED, true);
   start_all();
 }

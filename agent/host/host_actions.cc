@@ -10,6 +10,7 @@
 #include "agent/host/host_impl.h"
 #include "agent/host/state_dir.h"
 #include "common/io/file.h"
+#include "common/io/room.h"
 #include "common/process/cgroup.h"
 #include "common/process/spawn.h"
 
@@ -36,7 +37,8 @@ void Host::Impl::act(const StartRun& start) {
   entry.fresh = true;
   if (!made) {
     const Error error = of_node(std::move(made).error().in("making the run directory"));
-    return refuse(start.run, entry, failure_of(error), error.message);
+    const bool full = error.code == ErrorCode::ResourceExhausted;
+    return refuse(start.run, entry, failure_of(error), error.message + (full ? io::inodes_text(layout.root()) : ""));
   }
   entry.view.set_spawned(true);
   entry.bringing_image = start.launch.has_container() || start.launch.brings_size() > 0;

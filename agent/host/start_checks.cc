@@ -143,6 +143,14 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
     }
     if (!looked.insert(info.f_fsid).second && info.f_fsid != 0) continue;
     if (info.f_blocks == 0) continue;  // one that counts no blocks, as some of FUSE: what is free there, the first write tells
+    // What a run directory has: its records and logs, and three files a rank.
+    const auto inodes = static_cast<std::uint64_t>(32 + 3 * order.ranks_size());
+    if (info.f_files != 0 && info.f_favail < inodes) {
+      return Refusal{
+          .why = v1::START_FAILURE_DISK,
+          .text = fmt::format("disk full: '{}' has {} inodes left (df -i), a start takes {}, however many bytes are free; remove files that nobody needs",
+                              place.string(), static_cast<std::uint64_t>(info.f_favail), inodes)};
+    }
     const std::uint64_t free = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
     if (free < node.min_free_bytes) {
       return Refusal{.why = v1::START_FAILURE_DISK,

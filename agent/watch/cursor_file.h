@@ -22,6 +22,8 @@ class CursorFile {
   // On return the record survives the death of this process. On an error the file is as before.
   Result<void> append(const logs::v1::CursorRecord& record);
 
+  void close() { writer_.reset(); }  // the next append opens it again
+
   [[nodiscard]] const std::optional<logs::v1::Segment>& segment() const { return segment_; }
   [[nodiscard]] const std::optional<logs::v1::Floor>& floor() const { return floor_; }     // of that segment only
   [[nodiscard]] const std::optional<logs::v1::Parsed>& parsed() const { return parsed_; }  // of any segment: what was said stays said

@@ -2,6 +2,7 @@
 // logs, watch_scripts.cc with those that are copies, watch_looks.cc what it has other threads look at.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "agent/watch/rank_reader.h"
 #include "agent/watch/script_log_copy.h"
 #include "agent/watch/watch.h"
+#include "common/io/descriptor_limit.h"
 
 namespace muster::agent {
 
@@ -186,11 +188,15 @@ class FileWatch final : public Watch {
   void watch_logs(WatchedRun& run);
   void look_blindly();
   void keep_room(BootTime now);
+  [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::filesystem::path& dir) const;  // nothing: nobody can tell
   [[nodiscard]] Duration look_apart();
   void say(std::string text);
   void changed(Inotify::Owner owner, std::string_view name);
 
   const WatchOptions options_;
+  // Two descriptors a log: a quarter of what this process may have, at most.
+  const std::shared_ptr<io::DescriptorBudget> open_logs_ =
+      std::make_shared<io::DescriptorBudget>(options_.open_logs != 0 ? options_.open_logs : std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 1 << 16));
   const Post post_;
   const WatchCallbacks callbacks_;
 

@@ -25,13 +25,34 @@ std::int64_t wall_ns() { return system_clock().now().wall.time_since_epoch().cou
 
 }  // namespace
 
-Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log, std::filesystem::path cursor) {
+class LogFile::Use {
+ public:
+  explicit Use(LogFile& file) : file_(file), lock_(file.mutex_) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    if (file_.kept_) return;
+    file_.fd_.reset();
+    file_.cursor_.close();
+  }
+
+ private:
+  LogFile& file_;
+  const std::scoped_lock<std::mutex> lock_;
+};
+
+Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log, std::filesystem::path cursor, std::shared_ptr<io::DescriptorBudget> budget) {
   auto state = CursorFile::load(std::move(cursor));
   if (!state) return fail(std::move(state.error()).in(fmt::format("reading where log '{}' was left", log.string())));
-  return std::unique_ptr<LogFile>(new LogFile(std::move(log), std::move(*state)));
+  return std::unique_ptr<LogFile>(new LogFile(std::move(log), std::move(*state), std::move(budget)));
 }
 
-LogFile::LogFile(std::filesystem::path log, CursorFile cursor) : log_(std::move(log)), cursor_(std::move(cursor)), restored_(cursor_.parsed()) {
+LogFile::~LogFile() {
+  if (kept_ && budget_) budget_->give_back();
+}
+
+LogFile::LogFile(std::filesystem::path log, CursorFile cursor, std::shared_ptr<io::DescriptorBudget> budget)
+    : log_(std::move(log)), cursor_(std::move(cursor)), budget_(std::move(budget)), restored_(cursor_.parsed()) {
   if (cursor_.segment()) {
     segment_ = *cursor_.segment();
     head_persisted_ = segment_.head().size();
@@ -93,6 +114,7 @@ Result<bool> LogFile::look() {
       return false;
     }
     fd_ = std::move(fd);
+    kept_ = kept_ || !budget_ || budget_->take();
   }
   struct stat now{};
   if (::fstat(fd_.get(), &now) != 0) return fail_errno(fmt::format("looking at log '{}'", log_.string()), errno);
@@ -137,7 +159,7 @@ Result<void> LogFile::persist_segment() {
 }
 
 Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   for (;;) {
     auto there = look();
     if (!there) return fail(std::move(there.error()));
@@ -170,7 +192,10 @@ Result<LogFile::Parsing> LogFile::parse_next(std::span<char> buffer) {
 // Of what will be parsed again the bytes before count. Another segment may have taken the file's place meanwhile: then there is no anchor.
 std::string LogFile::anchor_before(std::uint64_t held) {
   if (held == 0) return anchor_;
-  if (!fd_ || held > parsed_) return {};
+  if (!fd_) {
+    if (const auto there = look(); !there || !*there) return {};
+  }
+  if (held > parsed_) return {};
   const std::uint32_t number = segment_.number();
   const std::uint64_t position = parsed_ - held;
   const std::uint64_t from = std::max(floor_.position(), position > kAnchor ? position - kAnchor : 0);
@@ -183,7 +208,7 @@ std::string LogFile::anchor_before(std::uint64_t held) {
 }
 
 Result<void> LogFile::remember(logs::v1::Parsed said, std::uint64_t held) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   const std::string anchor = anchor_before(held);
   if (auto done = persist_segment(); !done) return done;
   said.set_segment(segment_.number());
@@ -195,8 +220,12 @@ Result<void> LogFile::remember(logs::v1::Parsed said, std::uint64_t held) {
 }
 
 Result<std::string> LogFile::tail(std::size_t most) {
-  const std::scoped_lock lock(mutex_);
-  if (!fd_) return std::string();
+  const Use use(*this);
+  if (!fd_) {
+    auto there = look();
+    if (!there) return fail(std::move(there.error()));
+    if (!*there) return std::string();
+  }
   const std::uint64_t from = std::max(floor_.position(), parsed_ > most ? parsed_ - most : 0);
   std::string text(static_cast<std::size_t>(parsed_ - from), '\0');
   auto got = pread_some(text.data(), text.size(), from);
@@ -206,7 +235,7 @@ Result<std::string> LogFile::tail(std::size_t most) {
 }
 
 Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   for (;;) {
     auto there = look();
     if (!there) return fail(std::move(there.error()));
@@ -244,7 +273,7 @@ Result<LogPiece> LogFile::read(std::uint64_t from, std::size_t most, bool ended)
 }
 
 void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   if (!segment_.base_known()) {
     (void)look();  // a newer segment still, perhaps; errors come again, and are told, at the next read
     segment_.set_base(std::max(segment_.base(), offset));
@@ -256,13 +285,13 @@ void LogFile::controller_has(std::uint64_t offset, std::uint64_t synced) {
 }
 
 LogFile::Extent LogFile::extent() {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   return {segment_.base() + parsed_, segment_.number(), segment_.base_known()};
 }
 
 Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
   const std::uint64_t from = std::max(kBlock, floor_.position());
-  if (!fd_ || to <= from) return 0;
+  if (size_ == 0 || to <= from) return 0;
   if (auto done = persist_segment(); !done) return fail(std::move(done.error()));
   floor_.set_segment(segment_.number());
   floor_.set_position(to);
@@ -280,20 +309,20 @@ Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
 }
 
 Result<std::uint64_t> LogFile::trim(std::uint64_t cap) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   if (!segment_.base_known() || synced_ <= segment_.base() || size_ < cap + floor_.position() + cap / 16) return 0;
   const std::uint64_t limit = std::min(synced_ - segment_.base(), parsed_);
   return punch(align_down(std::min(limit, size_ - cap)), kSoftCapReason);
 }
 
 Result<std::uint64_t> LogFile::give_up(std::uint64_t want, std::uint64_t keep) {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   const std::uint64_t floor = std::max(kBlock, floor_.position());
   return punch(align_down(std::min({parsed_, size_ - std::min(size_, keep), floor + want + kBlock - 1})), kHardCapReason);
 }
 
 std::uint64_t LogFile::held_bytes() {
-  const std::scoped_lock lock(mutex_);
+  const Use use(*this);
   return size_ - std::min(size_, floor_.position());
 }
 

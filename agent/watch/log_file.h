@@ -22,6 +22,7 @@
 #include "agent/watch/cursor_file.h"
 #include "agent/watch/log_source.h"
 #include "common/base/error.h"
+#include "common/io/descriptor_limit.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
@@ -32,7 +33,9 @@ inline constexpr const char* kSoftCapReason = "punched here after the controller
 
 class LogFile {
  public:
-  static Result<std::unique_ptr<LogFile>> open(std::filesystem::path log, std::filesystem::path cursor);
+  // `budget`: of descriptors that are kept between two calls, two a log; null: as many as there are logs.
+  static Result<std::unique_ptr<LogFile>> open(std::filesystem::path log, std::filesystem::path cursor, std::shared_ptr<io::DescriptorBudget> budget = {});
+  ~LogFile();
 
   // --- parsing (the watch's thread) ---------------------------------------------------------------------------------------------------
   struct Parsing {
@@ -67,7 +70,9 @@ class LogFile {
   std::uint64_t held_bytes();
 
  private:
-  LogFile(std::filesystem::path log, CursorFile cursor);
+  LogFile(std::filesystem::path log, CursorFile cursor, std::shared_ptr<io::DescriptorBudget> budget);
+  // Held by each call that may open the log: the mutex, and at its end a descriptor that may not be kept goes.
+  class Use;
   Result<bool> look();  // opens and checks; false: there is no file yet
   void begin_segment(std::uint64_t size, std::uint64_t inode);
   Result<void> persist_segment();
@@ -77,8 +82,10 @@ class LogFile {
 
   const std::filesystem::path log_;
   CursorFile cursor_;
+  const std::shared_ptr<io::DescriptorBudget> budget_;
   std::mutex mutex_;
   io::UniqueFd fd_;
+  bool kept_ = false;          // fd_ and the cursor's stay open
   logs::v1::Segment segment_;  // head here may be longer than the persisted one
   std::size_t head_persisted_ = 0;
   bool segment_persisted_ = false;

@@ -12,7 +12,8 @@ namespace muster::agent {
 namespace {
 
 // Nothing is looked for in them.
-Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, const std::vector<std::string>& names) {
+Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, const std::vector<std::string>& names,
+                             const std::shared_ptr<io::DescriptorBudget>& budget) {
   if (names.empty()) return {};
   v1::Watching nothing;
   nothing.set_grammar("none");
@@ -20,7 +21,7 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, c
   if (!patterns) return fail(std::move(patterns.error()));
   for (const std::string& name : names) {
     if (run.companions.contains(name)) continue;
-    auto file = LogFile::open(layout.log_beside(name), layout.cursor_beside(name));
+    auto file = LogFile::open(layout.log_beside(name), layout.cursor_beside(name), budget);
     if (!file) return fail(std::move(file.error()));
     run.companions.emplace(name, std::make_unique<WatchedRank>(0, name, std::shared_ptr<LogFile>(std::move(*file)), *patterns));
   }
@@ -92,7 +93,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
   if (!checkpoints) return fail(std::move(checkpoints.error()).in(doing));
   run->checkpoints = std::move(*checkpoints);
   for (const std::uint32_t number : ranks) {
-    auto file = LogFile::open(layout.rank_log(number), layout.rank_cursor(number));
+    auto file = LogFile::open(layout.rank_log(number), layout.rank_cursor(number), open_logs_);
     if (!file) return fail(std::move(file.error()).in(doing));
     auto rank = std::make_unique<WatchedRank>(number, std::string(), std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
     if (const auto* latest = rank->reader.latest()) run->progress.restore(number, *latest);
@@ -100,7 +101,7 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
     if (std::filesystem::is_directory(layout.plog_dir(number), none)) rank->plog = std::make_unique<PlogReader>(layout.plog_dir(number));
     run->ranks.emplace(number, std::move(rank));
   }
-  if (auto opened = open_companions(*run, layout, companions); !opened) return fail(std::move(opened.error()).in(doing));
+  if (auto opened = open_companions(*run, layout, companions, open_logs_); !opened) return fail(std::move(opened.error()).in(doing));
   for (const auto& [name, log] : run->companions) run->logs.push_back(log.get());
   for (const auto& [number, rank] : run->ranks) run->logs.push_back(rank.get());
   {

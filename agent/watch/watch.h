@@ -43,6 +43,7 @@ struct WatchOptions {
   // Free bytes of the file system that holds a path; empty: statvfs. Tests set it.
   std::function<std::uint64_t(const std::filesystem::path&)> free_bytes;
   std::function<int(int flags)> inotify_init;  // empty: inotify_init1. Tests set it.
+  std::size_t open_logs = 0;                   // kept open between two looks, each with its cursor file; 0: as many as the limit of descriptors lets
 
   // Looks that wait for file systems at the same time: as many file systems (or runs whose file system is not known yet) may hang before others must wait.
   std::size_t look_threads = 32;

@@ -52,7 +52,7 @@ Result<void> FileWatch::follow(const RunKey& key, const ScriptLog& log) {
   if (!run || run->ranks.empty()) return {};
   const std::filesystem::path run_dir = run->logs_dir.parent_path();
   const rundir::RunLayout layout(run_dir);
-  auto file = LogFile::open(layout.log_beside(log.name), layout.cursor_beside(log.name));
+  auto file = LogFile::open(layout.log_beside(log.name), layout.cursor_beside(log.name), open_logs_);
   if (!file) return fail(std::move(file.error()));
   auto rank = std::make_unique<WatchedRank>(0, log.name, std::shared_ptr<LogFile>(std::move(*file)), run->patterns);
   rank->source = std::make_unique<ScriptSource>();

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,6 +7,7 @@
 
 #include "agent/watch/file_watch.h"
 #include "agent/watch/room.h"
+#include "common/io/room.h"
 #include "common/rundir/layout.h"
 
 namespace muster::agent {
@@ -114,6 +114,8 @@ void FileWatch::changed(Inotify::Owner owner, std::string_view name) {
   }
 }
 
+constexpr std::uint64_t kLineBytes = 64 << 10;  // with less free on its disk a rank's last words may be missing
+
 bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
   bool swept = false;
   {
@@ -197,9 +199,20 @@ void FileWatch::finish_rank(const RunPtr& run, WatchedRank& rank) {
   }
   told = take_script_logs(*run, rank, answer, failed, told);
   if (failed) take_plog(rank, answer, told);
+  if (failed && told == 0 && answer.evidence.empty() && free_bytes(run->logs_dir).value_or(kLineBytes) < kLineBytes) {
+    answer.evidence =
+        fmt::format("No space left on device: the disk of '{}' is full, so that the rank's log may end before it could say why", run->logs_dir.string());
+    answer.evidence_kind = v1::EVIDENCE_KIND_CAUSE;
+  }
   if (failed || answer.success_seen || run->success_file(rank.number).empty()) return tell_rank_end(run, RankNo(rank.number), std::move(answer));
   run->success_due.emplace_back(RankNo(rank.number), std::move(answer));
   look_for_success(run);
+}
+
+std::optional<std::uint64_t> FileWatch::free_bytes(const std::filesystem::path& dir) const {
+  if (options_.free_bytes) return options_.free_bytes(dir);
+  const auto room = io::room_at(dir);
+  return room ? std::optional(room->bytes) : std::nullopt;
 }
 
 void FileWatch::tell_rank_end(const RunPtr& run, RankNo rank, RankEnd answer) {
@@ -262,16 +275,7 @@ void FileWatch::keep_room(BootTime now) {
   }
   if (files.empty()) return;
   std::uint64_t missing = 0;
-  if (options_.free_bytes) {
-    const std::uint64_t free = options_.free_bytes(somewhere);
-    missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
-  } else {
-    struct statvfs about{};
-    if (::statvfs(somewhere.c_str(), &about) == 0) {
-      const std::uint64_t free = static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
-      missing = free < options_.disk_mark ? options_.disk_mark - free : 0;
-    }
-  }
+  if (const auto free = free_bytes(somewhere)) missing = *free < options_.disk_mark ? options_.disk_mark - *free : 0;
   if (missing > 0) give_up_plogs();
   auto given_up = make_room(files, options_.soft_cap, missing);
   const bool trouble_now = !given_up || *given_up > 0;

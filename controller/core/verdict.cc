@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/engine/evidence.h"
 #include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
 #include "controller/core/spec_view.h"
@@ -115,6 +116,12 @@ Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
 Verdict of_end(const End& end) {
   if (end.oom()) return of_end(end, FailureClass::Oom, "oom");
   if (end.signal() != 0) return of_end(end, FailureClass::Signal, fmt::format("signal:{}", end.signal()));
+  // What the program writes to is full, over its quota or gone: no error of its own, and coming twice proves nothing.
+  if (engine::evidence_in(end.evidence()).trouble == engine::Trouble::Storage) {
+    Verdict verdict = of_end(end, FailureClass::Node, "storage");
+    verdict.reason += ": what it writes to is full, or gone";
+    return verdict;
+  }
   return of_end(end, FailureClass::UserError, fmt::format("status:{}", end.code()));
 }
 

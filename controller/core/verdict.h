@@ -6,7 +6,7 @@
 //   3  ranks lost with their worker
 //   4  a node that rebooted, died, went silent or lost its state
 //   5  a rank's or companion's own non-zero status, or its own abort (SIGABRT is how uncaught errors about dead peers end, too); the first whose line of
-//      evidence is not known to speak of another's end
+//      evidence is not known to speak of another's end. The program's error, unless that line speaks of a full disk, which is the node's
 //   6  a rank that the worker itself had started, killed by SIGKILL after muster asked for a stop and before muster's own SIGKILL: the peers of 7 fell over it
 //   7  the first of those whose line does. Not the program's error: two faults of a network look the same, so it never ends a job by coming twice
 // Other exits that came after muster asked that node to stop are never causes.

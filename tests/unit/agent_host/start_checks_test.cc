@@ -10,7 +10,9 @@
 #include "agent/host/run_dirs.h"
 #include "agent/host/spec_keys.h"
 #include "agent/host/start_prepare.h"
+#include "common/io/room.h"
 #include "common/io/unique_fd.h"
+#include "tests/support/small_disk.h"
 #include "tests/unit/agent_host/support.h"
 #include "tests/unit/engine/memory_view.h"
 
@@ -116,6 +118,25 @@ TEST(StartChecks, DiskFull) {
   v1::NodeLaunch launch;
   launch.add_make_dirs((dir.path() / "not/there/yet").string());
   EXPECT_FALSE(check_room(launch, {.state_dir = "/", .min_free_bytes = 1}));
+}
+
+// `df` showed room, and the start died of "No space left on device" half-way.
+TEST(StartChecks, NoInodesLeft) {
+  const TempDir dir;
+  const test::SmallDisk disk(dir.path() / "disk", "size=16m,nr_inodes=64");
+  if (!disk.problem().empty()) GTEST_SKIP() << disk.problem();
+  const auto place = dir.path() / "disk";
+  EXPECT_FALSE(check_room({}, {.state_dir = place, .min_free_bytes = 1 << 20}));
+  for (int i = 0; i < 40; ++i) std::ofstream(place / std::to_string(i)) << "x";
+  const auto refusal = check_room({}, {.state_dir = place, .min_free_bytes = 1 << 20});
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->why, v1::START_FAILURE_DISK);
+  EXPECT_THAT(refusal->text, testing::MatchesRegex("disk full: '.*/disk' has [0-9]+ inodes left \\(df -i\\), a start takes 32, however many bytes are free; "
+                                                   "remove files that nobody needs"));
+  int made = 40;
+  while (std::ofstream(place / std::to_string(made)) << "x") ++made;
+  EXPECT_EQ(io::inodes_text(place / "not" / "there"), "; its file system has room, but no inodes left (df -i): remove files that nobody needs");
+  EXPECT_EQ(io::inodes_text(dir.path()), "");
 }
 
 TEST(StartChecks, PortTaken) {

@@ -139,6 +139,67 @@ TEST_F(WatchTest, unknown_words_are_refused) {
   EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
 }
 
+// A rank that met a full disk could not write so much as why it ended: a status without a word was taken for an error of its program.
+TEST_F(WatchTest, a_rank_without_last_words_on_a_full_disk_is_told_as_that) {
+  watch_->stop();
+  std::atomic<std::uint64_t> free = 1ull << 40;
+  options_.free_bytes = [&](const std::filesystem::path&) { return free.load(); };
+  start();
+  add({0, 1, 2});
+  const test::Appender silent(log(0)), telling(log(1)), before(log(2));
+  silent.write("hello\n");
+  telling.write("hello\nRuntimeError: of its own\n");
+  before.write("hello\n");
+  watch_->rank_ended(run_, RankNo(2), true);
+  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.contains(2); }));
+  free = 100;
+  watch_->rank_ended(run_, RankNo(0), true);
+  watch_->rank_ended(run_, RankNo(1), true);
+  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == 3; }));
+  const Told now = told(run_);
+  EXPECT_EQ(now.ends.at(0).evidence,
+            "No space left on device: the disk of '" + (run_dir_ / "logs").string() + "' is full, so that the rank's log may end before it could say why");
+  EXPECT_EQ(now.ends.at(0).evidence_kind, v1::EVIDENCE_KIND_CAUSE);
+  EXPECT_EQ(now.ends.at(1).evidence, "RuntimeError: of its own");
+  EXPECT_EQ(now.ends.at(2).evidence, "") << "there was room";
+  watch_->stop();
+}
+
+// 48 ranks under `ulimit -n 64`: each log kept two descriptors, there were none left for anything else, and nothing moved.
+TEST_F(WatchTest, more_logs_than_may_be_open_are_all_read) {
+  watch_->stop();
+  options_.open_logs = 2;
+  start();
+  constexpr std::uint32_t kRanks = 20;
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) ranks.push_back(rank);
+  add(ranks);
+  for (int step = 1; step <= 3; ++step) {
+    for (const std::uint32_t rank : ranks) test::Appender(log(static_cast<int>(rank))).write(line(step));
+    ASSERT_TRUE(eventually([&] {
+      const v1::AttemptReading now = reading(run_);
+      return now.ranks_size() == kRanks && std::ranges::all_of(now.ranks(), [&](const v1::RankReading& one) { return one.step() == step; });
+    })) << step;
+  }
+  for (const std::uint32_t rank : ranks) {
+    const auto piece = watch_->read({.run = run_, .rank = RankNo(rank)}, 0, 1 << 20);
+    ASSERT_TRUE(piece) << piece.error().message;
+    EXPECT_EQ(piece->data, line(1) + line(2) + line(3)) << rank;
+    test::Appender(log(static_cast<int>(rank))).write("RuntimeError: x\n");
+    watch_->rank_ended(run_, RankNo(rank), true);
+  }
+  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.ends.size() == kRanks; }));
+  for (const auto& [rank, end] : told(run_).ends) EXPECT_EQ(end.evidence, "RuntimeError: x") << rank;
+  watch_->stop();  // nothing is being read
+  std::size_t open = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    open += std::filesystem::read_symlink(entry.path(), gone).string().starts_with(run_dir_.string() + "/");
+  }
+  EXPECT_LE(open, 4U) << "two logs, each with its cursor file";
+  EXPECT_GE(open, 2U);
+}
+
 class WatchWithoutInotify : public WatchTest {
  protected:
   // As for a user whose 128 instances other programs hold. `allowed_`: one of them has ended.

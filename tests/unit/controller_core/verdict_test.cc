@@ -133,6 +133,27 @@ TEST(Verdict, OfOneRankAloneAConsequenceIsItsOwnError) {
   EXPECT_EQ(world.job("j1").verdict->cls, FailureClass::UserError);
 }
 
+// A full disk twice was "the same user error twice in a row", and ended the job.
+TEST(Verdict, AFullDiskIsNoErrorOfTheProgram) {
+  for (const char* line : {"OSError: [Errno 28] No space left on device: '/out/ckpt/iter_100'", "OSError: [Errno 122] Disk quota exceeded"}) {
+    SmallWorld world;
+    world.node("n0", 1);
+    world.submit("j1", SmallWorld::spec("train", 1, 1));
+    for (std::uint32_t attempt = 1; attempt <= 2; ++attempt) {
+      v1::Fact what = world.fact("j1", attempt);
+      *what.mutable_exited() = saying(with(1), line, v1::EVIDENCE_KIND_CAUSE);
+      world.report("n0", std::move(what));
+      world.swept("j1", attempt, "n0");
+    }
+    const Verdict& verdict = *world.job("j1").attempts[1].verdict;
+    EXPECT_EQ(verdict.cls, FailureClass::Node);
+    EXPECT_EQ(verdict.reason, "rank 0 on node 'n0' ended with status 1: what it writes to is full, or gone");
+    EXPECT_EQ(verdict.evidence, line);
+    EXPECT_TRUE(world.job("j1").attempts[1].charged);
+    EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << "there may be room by now";
+  }
+}
+
 // What a newer agent says of its lines is not known here.
 TEST(Verdict, AKindOfANewerAgentIsUnknown) {
   Running world;

@@ -122,6 +122,16 @@ TEST_F(Setup, ACommandThatIsKilledIsNotTheJobsFault) {
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), EAGAIN);
 }
 
+// The job was ended for it, as for a mistake in its commands.
+TEST_F(Setup, ACommandThatMeetsAFullDiskIsNotTheJobsFault) {
+  setup("{ echo 'pip: [Errno 28] No space left on device: x' >&2; exit 1; }");
+  test_.stub({"--block"});
+  test_.start();
+  EXPECT_EQ(test_.wait_worker(), 0);
+  EXPECT_EQ(failure(), "running runtime.setup: it ended with status 1: pip: [Errno 28] No space left on device: x");
+  EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ENOSPC);
+}
+
 TEST_F(Setup, AShellThatIsKilledIsNotTheJobsFault) {
   setup("kill -9 $$");
   test_.stub({"--block"});
