@@ -49,7 +49,9 @@ bool Supervisor::take_launch() {
 
 // Unreadable is gone: past the grace somebody else may run the next attempt, so doubt ends this one.
 bool Supervisor::lease_allows() {
-  const auto lease = rundir::read_lease(run_);
+  auto lease = rundir::read_lease(run_);
+  // On a full disk it is written over in place: who reads in that moment looks again.
+  for (int again = 0; again < 3 && !lease && lease.error().code == ErrorCode::DataLoss; ++again) lease = rundir::read_lease(run_);
   if (!lease) {
     complaints_.say(lease.error().message);
     return false;

@@ -48,16 +48,21 @@ class Disk:
         """Not a byte is left, until the end."""
         path = os.path.join(self.path, "filler")
         with open(path, "wb", buffering=0) as file:
-            for size in (1 << 20, 4096, 1):
-                try:
-                    while True:
-                        file.write(b"x" * size)
-                except OSError as error:
-                    assert error.errno == errno.ENOSPC, error
+            for take in (64 << 20, 1 << 20, 4096):  # without writing a byte: the image stays small
+                self._until_full(lambda size=take: os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), size))
+            self._until_full(lambda: file.write(b"x"))
         try:
             yield
         finally:
             os.unlink(path)
+
+    @staticmethod
+    def _until_full(take):
+        try:
+            while True:
+                take()
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
 
     def close(self):
         subprocess.run(["umount", "-l", self.path], stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -3,6 +3,8 @@
 
 Unlike recovery_test.py this does not wait for order: daemons die while others start, agents while they adopt, the controller in the middle of an
 attempt's end, ranks and workers as often as the rule allows that five attempts without a new best step end a job.  MUSTER_TEST_KILLS says how many.
+In between the disk with the state directory of one node is full for a while, and turns read-only, until somebody puts it right: where this machine lets us have
+a disk of our own (namespaces.py, loop devices, mkfs.ext4).
 
 Run:  /usr/bin/python3 tests/integration/storm_test.py [-v]       (MUSTER_TEST_SEED repeats a run's choices)
 """
@@ -15,7 +17,9 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import SLOW, Cluster, Trace, kill_process  # noqa: E402
+import namespaces  # noqa: E402
+from cluster import SLOW, Cluster, Trace, kill_process, wait_gone  # noqa: E402
+from disks import Disk  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240 // SLOW)
@@ -23,17 +27,71 @@ STEPS, INTERVAL = 1500 * SLOW, 10  # a checkpoint is 64 directories: more of the
 LONG = 300.0 * SLOW  # s; only a bound
 
 
+def setUpModule():
+    if namespaces.inside():
+        namespaces.ip("link", "set", "lo", "up")
+
+
+class WithDisk(Cluster):
+    """The last node's state directory has a disk of its own, where there can be one."""
+
+    disk = None
+
+    def start(self, name, wait=True):
+        if name == self.nodes[-1] and namespaces.inside() and self.disk is None:
+            self.disk = Disk(self.agent_dir(name), 1024)
+        super().start(name, wait)
+
+    def _stop(self):
+        left = super()._stop()
+        if self.disk is not None:
+            self.disk.close()
+        return left
+
+
 class Storm(unittest.TestCase):
     def begin(self, cluster, name, *saving):
         trace = Trace(cluster, name)
         return cluster.submit(cluster.stub(name, "--steps", STEPS, "--step-ms", 12, *saving, "--trace", trace.path)), trace
+
+    def fill(self, cluster, job, trace):
+        """Nothing healthy ends for it, whoever is started again meanwhile."""
+        trace.wait(job, trace.best() + 5)
+        attempt = cluster.show(job)["attempt"]
+        with cluster.disk.filled():
+            for name in ("controller", *cluster.nodes):
+                cluster.restart(name)
+                trace.wait(job, trace.best() + 5)
+        trace.wait(job, trace.best() + 2)
+        self.assertEqual(cluster.show(job)["attempt"], attempt, f"a full disk ended it\n{cluster.story(job)}")
+
+    def turn_read_only(self, cluster, job, trace):
+        """The next end of a rank there can be recorded by nobody: its worker ends with everything, and after the repair the job goes on."""
+        node = cluster.nodes[-1]
+        trace.wait(job, trace.best() + 5)
+        cluster.disk.fail()
+        there = [process for process in cluster.processes() if process.env["MUSTER_COOKIE"].endswith("@" + node)]
+        victim = next(process for process in there if "MUSTER_RANK" in process.env)
+        self.assertTrue(kill_process(victim))
+        for process in there:
+            self.assertTrue(wait_gone(process), f"{process.argv} is left\n{cluster.story(job)}")
+        cluster.kill(node)
+        cluster.disk.mend()
+        cluster.start(node)
+        trace.wait(job, trace.best() + 1)
 
     def storm(self, cluster, job, trace, choose):
         """Each round kills one to three at once, and waits for a little: new steps when a gang was hit, else the daemon's own start."""
         killed = collections.Counter()
         gang_hit_at = 0
         end = time.monotonic() + LONG
+        faults = [(KILLS // 4, self.fill), (KILLS // 2, self.turn_read_only), (3 * KILLS // 4, self.fill)] if cluster.disk is not None else []
         while killed.total() < KILLS:
+            if faults and killed.total() >= faults[0][0]:
+                cluster.restart("controller")
+                faults.pop(0)[1](cluster, job, trace)
+                killed["disk"] += 1
+                gang_hit_at = trace.best()
             self.assertLess(time.monotonic(), end, f"{killed} only\n{cluster.story(job)}")
             started = []
             for _ in range(choose.randint(1, 3)):
@@ -60,7 +118,7 @@ class Storm(unittest.TestCase):
     def test_storm(self):
         print(f"seed {SEED}", file=sys.stderr)
         choose = random.Random(SEED)
-        with Cluster(nodes=2, devices=32) as cluster:
+        with WithDisk(nodes=2, devices=32) as cluster:
             job, trace = self.begin(cluster, "still")
             cluster.wait(job, LONG)
             expected = trace.losses()
@@ -87,4 +145,4 @@ class Storm(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    namespaces.main(("ip", "mkfs.ext4", "e2fsck"), "truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mkdir /run/d && mount -o loop /run/i /run/d", needed=False)
