@@ -5,6 +5,8 @@
 namespace muster::agent {
 namespace {
 
+constexpr Duration kUnknownFor = std::chrono::seconds(5);
+
 bool same(const engine::FoundCheckpoint& left, const engine::FoundCheckpoint& right) {
   return left.path == right.path && left.expected == right.expected && left.sealed == right.sealed &&
          std::ranges::equal(left.shards, right.shards, [](const engine::FoundShard& one, const engine::FoundShard& other) {
@@ -51,7 +53,18 @@ bool CheckpointWatch::accept(std::vector<engine::FoundCheckpoint> found, std::ui
   return news;
 }
 
+void CheckpointWatch::accept_unknown(std::string file, BootTime now, bool last) {
+  if (file.empty()) {
+    unknown_.clear();
+    unknown_since_.reset();
+    return;
+  }
+  if (!unknown_since_) unknown_since_ = now;
+  if (last || now - *unknown_since_ >= kUnknownFor) unknown_ = std::move(file);
+}
+
 void CheckpointWatch::fill(v1::AttemptReading& reading, std::uint64_t since) const {
+  if (!unknown_.empty()) reading.set_unknown_file(unknown_);
   for (const auto& [step, known] : known_) {
     if (known.mark <= since) continue;
     for (const engine::FoundShard& shard : known.checkpoint.shards) {

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/time.h"
 #include "common/engine/layout.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -25,6 +27,9 @@ struct SaveDir {
   std::string path;
 
   [[nodiscard]] std::vector<engine::FoundCheckpoint> look(const engine::FileView& files) const { return layout->scan(files, path, kNewest); }
+  [[nodiscard]] std::string unknown(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const {
+    return engine::unknown_file(*layout, files, path, found);
+  }
   // Directories where a change may mean a new finished shard: the save directory and those of the newest steps.
   [[nodiscard]] std::set<std::string> dirs(const engine::FileView& files, const std::vector<engine::FoundCheckpoint>& found) const;
 };
@@ -38,6 +43,9 @@ class CheckpointWatch {
 
   // True: a shard more is finished, or a checkpoint sealed. Steps that changed get `mark`.
   bool accept(std::vector<engine::FoundCheckpoint> found, std::uint64_t mark);
+  // Of the same look: a file of no checkpoint that the layout knows, or empty. It is told when it has been there for a while, or is there at the end: a saver
+  // may begin with a file that it renames.
+  void accept_unknown(std::string file, BootTime now, bool last);
   // Every shard of the steps that changed after `since`.
   void fill(v1::AttemptReading& reading, std::uint64_t since) const;
 
@@ -49,6 +57,8 @@ class CheckpointWatch {
   explicit CheckpointWatch(SaveDir save_dir) : save_dir_(std::move(save_dir)) {}
   const SaveDir save_dir_;
   std::map<std::int64_t, Known> known_;
+  std::string unknown_;  // told
+  std::optional<BootTime> unknown_since_ = {};
 };
 
 }  // namespace muster::agent

@@ -102,6 +102,7 @@ struct WatchedRun {
   std::map<std::string, std::unique_ptr<WatchedRank>> companions;
   std::unique_ptr<CheckpointWatch> checkpoints;  // save_dir(): any time
   Progress progress;
+  std::optional<BootTime> stepped_at;  // when a log told its last step; nothing: none is known
   bool swept = false;
   bool removed = false;
 

@@ -321,6 +321,13 @@ Result<std::uint64_t> LogFile::give_up(std::uint64_t want, std::uint64_t keep) {
   return punch(align_down(std::min({parsed_, size_ - std::min(size_, keep), floor + want + kBlock - 1})), kHardCapReason);
 }
 
+Duration LogFile::since_written(WallTime now) const {
+  struct stat about{};
+  if (::stat(log_.c_str(), &about) != 0) return Duration::zero();
+  const WallTime at(std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec));
+  return std::max(Duration::zero(), now - at);
+}
+
 std::uint64_t LogFile::held_bytes() {
   const Use use(*this);
   return size_ - std::min(size_, floor_.position());

@@ -22,6 +22,7 @@
 #include "agent/watch/cursor_file.h"
 #include "agent/watch/log_source.h"
 #include "common/base/error.h"
+#include "common/base/time.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/unique_fd.h"
 
@@ -61,6 +62,9 @@ class LogFile {
     bool known = true;  // false: the base waits for the controller
   };
   Extent extent();
+
+  // Since the program wrote last; zero where that cannot be told. Any thread.
+  [[nodiscard]] Duration since_written(WallTime now) const;
 
   // --- room (the watch's thread) ---------------------------------------------------------------------------------------------------------
   // Punches what the controller has synced, down to `cap` bytes kept.

@@ -15,6 +15,7 @@ void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
   if (line.has_loss || engine::nan_sign(line)) {
     sample.set_loss(line.has_loss ? line.loss : 0);
     sample.set_has_loss(line.has_loss);
+    sample.set_loss_not_finite(!line.has_loss);
   }
   if (line.seconds > 0) sample.set_seconds(line.seconds);
   if (line.covers > 0) sample.set_covers(to_count(line.covers));
@@ -30,10 +31,12 @@ void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
 void merge(engine::StepLine& latest, const engine::StepLine& line) {
   latest.step = line.step;
   if (line.total > 0) latest.total = line.total;
+  if (latest.total < latest.step) latest.total = 0;  // the spec's word, and the training goes on beyond it
   if (line.seconds > 0) latest.seconds = line.seconds;
   if (!line.has_loss && !engine::nan_sign(line)) return;
   latest.has_loss = line.has_loss;
   latest.loss = line.has_loss ? line.loss : 0;
+  latest.loss_not_finite = !line.has_loss;
 }
 
 void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime at, std::uint64_t mark) {
@@ -57,7 +60,9 @@ void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime a
 
 void Progress::loss_vanished(std::uint32_t rank) {
   const auto found = latest_.find(rank);
-  if (found != latest_.end()) found->second.has_loss = false;
+  if (found == latest_.end()) return;
+  found->second.has_loss = false;
+  found->second.loss_not_finite = true;
 }
 
 void Progress::restore(std::uint32_t rank, const engine::StepLine& line) { merge(latest_[rank], line); }
@@ -84,6 +89,7 @@ void Progress::fill(v1::AttemptReading& reading, std::uint64_t since) {
     rank.set_total(line->total);
     rank.set_loss(line->loss);
     rank.set_has_loss(line->has_loss);
+    rank.set_loss_not_finite(line->loss_not_finite);
   }
   while (!samples_.empty() && samples_.front().mark <= since) samples_.pop_front();
   for (const Kept& kept : samples_) *reading.add_samples() = kept.sample;

@@ -25,12 +25,16 @@ Result<std::shared_ptr<const Patterns>> Patterns::make(const v1::Watching& watch
   patterns->success_file = watching.success_file();
   patterns->success_last_step = watching.success_last_step();
   patterns->world_size = watching.world_size();
+  patterns->resume_step = watching.resume_step();
+  patterns->total_given = watching.grammar() == "custom" && watching.total().find_first_not_of("0123456789") == std::string::npos;
   return patterns;
 }
 
-RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns) : file_(std::move(file)), patterns_(std::move(patterns)) {
+RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns)
+    : file_(std::move(file)), patterns_(std::move(patterns)), guard_(patterns_->resume_step, patterns_->total_given) {
   if (const auto& before = file_->restored()) {
     latest_ = {.step = before->step(), .total = before->total(), .loss = before->loss(), .has_loss = before->has_loss()};
+    latest_.loss_not_finite = before->loss_not_finite();
     success_seen_ = before->success_seen();
   }
 }
@@ -43,9 +47,12 @@ void RankReader::look_at(std::string_view line, Round& round) {
     case engine::Said::EpochEnd: take_end(found.step, round); break;
     case engine::Said::LossNotFinite:
       latest_.has_loss = false;
+      latest_.loss_not_finite = true;
       round.loss_vanished = true;
       break;
-    case engine::Said::Exiting: latest_.step = std::max(latest_.step, found.step.step); break;
+    case engine::Said::Exiting:
+      if (guard_.is_near(found.step, latest_)) latest_.step = std::max(latest_.step, found.step.step);
+      break;
     case engine::Said::Nothing:
     case engine::Said::Evaluation:
     case engine::Said::SetUp:
@@ -66,7 +73,16 @@ void RankReader::look_at(std::string_view line, Round& round) {
   if (!success_seen_ && patterns_->success && RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *patterns_->success)) success_seen_ = true;
 }
 
-void RankReader::take_step(engine::StepLine step, Round& round) {
+void RankReader::take_step(const engine::StepLine& step, Round& round) {
+  switch (guard_.judge(step, latest_)) {
+    case StepGuard::Verdict::Not: return;
+    case StepGuard::Verdict::Both: count_step(guard_.take_held(), round); break;
+    case StepGuard::Verdict::Counts: break;
+  }
+  count_step(step, round);
+}
+
+void RankReader::count_step(engine::StepLine step, Round& round) {
   if (step.covers == 0 && latest_.step >= 0 && step.step > latest_.step) step.covers = step.step - latest_.step;
   if (step.step < end_step_) end_step_ = -1;  // it counts anew
   merge(latest_, step);
@@ -141,6 +157,7 @@ Result<void> RankReader::remember(BootTime now, bool final) {
   said.set_total(latest_.total);
   said.set_loss(latest_.loss);
   said.set_has_loss(latest_.has_loss);
+  said.set_loss_not_finite(latest_.loss_not_finite);
   said.set_success_seen(success_seen_);
   unremembered_ = 0;
   remembered_at_ = now;

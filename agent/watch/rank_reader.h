@@ -16,6 +16,7 @@
 #include "agent/watch/evidence.h"
 #include "agent/watch/line_scanner.h"
 #include "agent/watch/log_file.h"
+#include "agent/watch/step_guard.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/engine/grammar.h"
@@ -29,6 +30,8 @@ struct Patterns {
   std::string success_file;
   bool success_last_step = false;
   std::uint32_t world_size = 0;  // 0: not known
+  std::int64_t resume_step = 0;  // of the checkpoint that was handed over; 0: none
+  bool total_given = false;      // by the spec, as a number: not the lines' own word
 
   static Result<std::shared_ptr<const Patterns>> make(const v1::Watching& watching);
 };
@@ -59,13 +62,15 @@ class RankReader {
 
  private:
   void look_at(std::string_view line, Round& round);
-  void take_step(engine::StepLine step, Round& round);
+  void take_step(const engine::StepLine& step, Round& round);
+  void count_step(engine::StepLine step, Round& round);
   void take_rate(const engine::StepLine& rate, Round& round);
   void take_end(const engine::StepLine& end, Round& round);
 
   std::shared_ptr<LogFile> file_;
   std::shared_ptr<const Patterns> patterns_;
   LineScanner lines_;
+  StepGuard guard_;
   engine::StepLine latest_;     // what is known of progress: step, total, loss, seconds
   engine::StepLine last_line_;  // the newest step's, of this life and segment; step -1: none
   std::int64_t end_step_ = -1;  // at the newest end of an epoch or sink; -1: none was seen

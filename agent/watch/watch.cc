@@ -28,6 +28,14 @@ Result<void> open_companions(WatchedRun& run, const rundir::RunLayout& layout, c
   return {};
 }
 
+google::protobuf::Duration step_age(Duration since) {
+  const auto ns = std::max<std::int64_t>(0, since.count());
+  google::protobuf::Duration age;
+  age.set_seconds(ns / 1'000'000'000);
+  age.set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+  return age;
+}
+
 // Of the script's ranks' files: bytes of a run whose only rank the script is.
 std::uint64_t bytes_copied(const WatchedRun& run) {
   std::uint64_t bytes = 0;
@@ -189,6 +197,7 @@ Readings FileWatch::readings(std::uint64_t since) {
       to.set_log_bytes(rank->extent.end + bytes_copied(*run));
     }
     run->progress.fill(reading, since);
+    if (run->stepped_at) *reading.mutable_step_age() = step_age(system_clock().now().boot - *run->stepped_at);
     if (run->checkpoints) run->checkpoints->fill(reading, since);
   }
   return all;

@@ -20,6 +20,7 @@ bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 
 
 struct FileWatch::SavesSeen {
   std::vector<engine::FoundCheckpoint> found;
+  std::string unknown;
   std::vector<Inotify::Asked> dirs;
   std::uint64_t device = 0;
   bool network = false;
@@ -64,6 +65,7 @@ void FileWatch::look_at_saves(const RunPtr& run, BootTime now) {
          seen.device = device ? device(dir.path) : device_of(dir.path);
          seen.network = is_network_file_system(dir.path);
          seen.found = dir.look(*files);
+         seen.unknown = dir.unknown(*files, seen.found);
          seen.dirs = Inotify::ask(instance, dir.dirs(*files, seen.found));
          seen.took = system_clock().now().boot - begun;
          inbox->post([this, weak = std::move(weak), seen = std::move(seen)]() mutable {
@@ -98,6 +100,7 @@ void FileWatch::saves_seen(const RunPtr& run, SavesSeen seen) {
   {
     const std::scoped_lock lock(mutex_);
     news = run->checkpoints->accept(std::move(seen.found), ++mark_);
+    run->checkpoints->accept_unknown(std::move(seen.unknown), now, run->last_look == WatchedRun::LastLook::Out);
   }
   if (news && callbacks_.on_shard_finished) tell(run, [told = callbacks_.on_shard_finished, key = run->key] { told(key); });
   if (run->last_look == WatchedRun::LastLook::Out) tell_last_look(run);

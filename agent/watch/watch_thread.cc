@@ -145,10 +145,13 @@ bool FileWatch::read_rank(const RunPtr& run, WatchedRank& rank, BootTime now) {
     const std::uint32_t number = rank.source ? run->ranks.begin()->first : rank.number;
     const bool tells = speaks(*run, rank, !round->steps.empty());
     const WallTime at = system_clock().now().wall;
+    // What an earlier life of the agent may have read already is as old as the log's last byte, at least.
+    const Duration behind = run->stepped_at ? Duration::zero() : rank.file->since_written(at);
     const std::scoped_lock lock(mutex_);
     if (tells) {
       for (const engine::StepLine& step : round->steps) run->progress.step(number, step, at, ++mark_);
       if (round->loss_vanished) run->progress.loss_vanished(number);
+      if (!round->steps.empty() || (!run->stepped_at && run->progress.any())) run->stepped_at = now - behind;
     }
     if (!run->first_step_told && run->progress.any()) {
       const auto* latest = run->progress.latest(number);

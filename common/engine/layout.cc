@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "common/engine/layout_rows.h"
 #include "common/engine/line_fields.h"
@@ -16,9 +17,41 @@ class NoLayout final : public CheckpointLayout {
   [[nodiscard]] LinkPlan links(const std::string&, std::int64_t) const override { return {}; }
 };
 
+// As programs name what they go on from; a configuration, a log or a curve beside them is none.
+bool looks_saved(std::string_view path) {
+  constexpr std::array<std::string_view, 10> kEndings = {".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".h5", ".msgpack", ".pkl"};
+  constexpr std::array<std::string_view, 9> kWords = {"ckpt", "checkpoint", "step", "epoch", "iter", "model", "optim", "state", "weights"};
+  constexpr std::array<std::string_view, 6> kOthers = {".log", ".txt", ".yaml", ".yml", ".csv", ".tmp"};
+  if (std::ranges::any_of(kOthers, [&](std::string_view end) { return path.ends_with(end); })) return false;
+  return std::ranges::any_of(kEndings, [&](std::string_view end) { return path.ends_with(end); }) ||
+         std::ranges::any_of(kWords, [&](std::string_view word) { return path.find(word) != std::string_view::npos; });
+}
+
 }  // namespace
 
+std::string unknown_file(const CheckpointLayout& layout, const FileView& files, const std::string& save_dir, const std::vector<FoundCheckpoint>& found) {
+  constexpr std::size_t kDirsMost = 16;  // looked into
+  if (std::ranges::any_of(found, [](const FoundCheckpoint& checkpoint) { return !checkpoint.shards.empty(); })) return {};
+  std::string largest;
+  std::uint64_t bytes = 0;
+  const auto take = [&](std::string path, const FileView::Entry& entry) {
+    if (entry.directory || entry.bytes <= bytes || entry.name.starts_with('.') || !looks_saved(path)) return;
+    largest = std::move(path);
+    bytes = entry.bytes;
+  };
+  std::size_t looked = 0;
+  for (const FileView::Entry& entry : files.list(save_dir)) {
+    if (layout.is_own(entry.name)) continue;
+    take(entry.name, entry);
+    if (!entry.directory || looked++ >= kDirsMost) continue;
+    for (const FileView::Entry& inside : files.list(fmt::format("{}/{}", save_dir, entry.name))) take(fmt::format("{}/{}", entry.name, inside.name), inside);
+  }
+  return largest;
+}
+
 std::string FileView::part(const std::string&, std::uint64_t, std::size_t) const { return {}; }
+
+bool CheckpointLayout::is_own(std::string_view name) const { return name == kTracker; }
 
 LinkPlan CheckpointLayout::resume_links(const FileView&, const std::string& save_dir, std::int64_t step) const { return links(save_dir, step); }
 

@@ -74,9 +74,15 @@ class CheckpointLayout {
   [[nodiscard]] virtual LinkPlan links(const std::string& save_dir, std::int64_t step) const = 0;
   // The same for every layout: looks at the files. Nothing: the step is not there.
   [[nodiscard]] virtual LinkPlan resume_links(const FileView& files, const std::string& save_dir, std::int64_t step) const;
+  // What the engine itself writes into a save directory beside whole checkpoints: no stranger's, whatever is in it.
+  [[nodiscard]] virtual bool is_own(std::string_view name) const;
 };
 // Errors: an unknown row. "none" finds nothing.
 Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name, const LayoutOptions& options = {});
+
+// A program's own checkpoints: nothing that `scan` found is one, and files are there that look as if they were meant to be. The largest of them, below
+// `save_dir`; empty: there is none.
+std::string unknown_file(const CheckpointLayout& layout, const FileView& files, const std::string& save_dir, const std::vector<FoundCheckpoint>& found);
 
 // Empty: training may resume from what lies at `path`, as far as its name tells. Otherwise why not: "weights alone, ...".
 std::string resume_problem(std::string_view path);

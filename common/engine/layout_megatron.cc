@@ -51,6 +51,8 @@ class MegatronLayout final : public CheckpointLayout {
     return {.links = {{name, fmt::format("{}/{}", save_dir, name)}}, .files = {{kTracker, std::to_string(step)}}};
   }
 
+  [[nodiscard]] bool is_own(std::string_view name) const override { return name == kTracker || name == "release"; }
+
  private:
   static bool whole_zip(const FileView& files, const std::string& dir, const FileView::Entry* file) {
     return file != nullptr && zip_is_whole(files.tail(fmt::format("{}/{}", dir, file->name), kZipTailBytes), file->bytes);

@@ -196,6 +196,11 @@ class MindFormersLayout final : public CheckpointLayout {
     return plan;
   }
 
+  [[nodiscard]] bool is_own(std::string_view name) const override {
+    return name == kTracker || name == "strategy" || name.starts_with("checkpoint") || name.starts_with("transformed_checkpoint") ||
+           name.starts_with("rank_") || name.starts_with(kSpellings[0]) || name.starts_with(kSpellings[1]);
+  }
+
  private:
   // The directory that holds rank_N: what was asked for, or `checkpoint` below it.
   static std::pair<std::string, Entries> base_of(const FileView& files, const std::string& save_dir) {

@@ -347,6 +347,7 @@ class Planner {
     watching.set_layout(spec_.checkpoint().layout().empty() ? engine_word(engine, &Engine::layout) : spec_.checkpoint().layout());
     watching.set_save_dir(request_.save_dir);
     watching.set_world_size(static_cast<std::uint32_t>(training_world(request_)));
+    if (request_.resuming()) watching.set_resume_step(request_.resume_step);
     watching.set_success_regex(spec_.success().regex());
     watching.set_success_last_step(spec_.success().last_step());
     fill_rank_files(plan);

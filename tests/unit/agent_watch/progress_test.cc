@@ -77,11 +77,15 @@ TEST(Progress, a_loss_that_is_no_number_is_none_and_hides_the_one_before) {
   progress.step(2, gone, {}, 3);
   EXPECT_FALSE(reading(progress, 0).ranks(0).has_loss());
   EXPECT_EQ(reading(progress, 0).ranks(0).loss(), 0);
+  EXPECT_TRUE(reading(progress, 0).ranks(0).loss_not_finite());
   EXPECT_FALSE(reading(progress, 0).samples(2).has_loss());
+  EXPECT_TRUE(reading(progress, 0).samples(2).loss_not_finite());
   progress.step(2, {.step = 4, .loss = 2.25, .has_loss = true}, {}, 4);
   EXPECT_EQ(reading(progress, 0).ranks(0).loss(), 2.25);
+  EXPECT_FALSE(reading(progress, 0).ranks(0).loss_not_finite());
   progress.loss_vanished(2);
   EXPECT_FALSE(reading(progress, 0).ranks(0).has_loss());
+  EXPECT_TRUE(reading(progress, 0).ranks(0).loss_not_finite());
 }
 
 // The rate of a step, or the end of its sink, stands in a line of its own.

@@ -61,6 +61,15 @@ TEST_F(RankReaderTest, a_line_covers_all_steps_since_the_one_before) {
   EXPECT_EQ(say(" iteration 110/ 2000 | lm loss: 2.4 |\n"), (Steps{"110 covers 0 loss 2.4"})) << "it went back";
 }
 
+// step_guard_test.cc has the story.
+TEST_F(RankReaderTest, a_line_that_names_any_number_does_not_become_the_step) {
+  begin("auto");
+  EXPECT_EQ(say("step 1 loss 2.5\nstep 2 loss 2.4\nstep 999999999999 loss 2.3\nstep 3 loss 2.2\n"),
+            (Steps{"1 covers 0 loss 2.5", "2 covers 1 loss 2.4", "3 covers 1 loss 2.2"}));
+  EXPECT_EQ(say("step 999999999999/3 loss 2.3\n"), Steps{});
+  EXPECT_EQ(reader_->latest()->step, 3) << "what is told when the rank ends";
+}
+
 TEST_F(RankReaderTest, over_a_restart_of_the_agent_as_well) {
   begin("megatron");
   (void)say(" iteration 100/ 2000 | lm loss: 2.5 |\n");
@@ -121,6 +130,11 @@ TEST_F(RankReaderTest, a_loss_that_is_no_number_is_not_the_latest) {
   EXPECT_TRUE(reader_->latest()->has_loss);
   (void)say(" iteration 200/ 2000 | number of nan iterations: 100 |\n");
   EXPECT_FALSE(reader_->latest()->has_loss);
+  EXPECT_TRUE(reader_->latest()->loss_not_finite);
+  ASSERT_TRUE(reader_->remember(BootTime(std::chrono::hours(1)), true).has_value());
+  restart();
+  EXPECT_TRUE(reader_->latest()->loss_not_finite) << "an agent that is started again knows it";
+  (void)say(" iteration 300/ 2000 | number of nan iterations: 100 |\n");
   const auto evidence = reader_->evidence();
   ASSERT_TRUE(evidence.has_value());
   EXPECT_EQ(evidence->line, " iteration 200/ 2000 | number of nan iterations: 100 |");

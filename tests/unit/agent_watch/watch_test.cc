@@ -296,6 +296,40 @@ TEST_F(WatchTest, checkpoints_are_seen_when_they_are_sealed) {
   EXPECT_FALSE(watch_->readings(all.mark).readings.at(0).shards(0).sealed());
 }
 
+// A torch script saved step_20.pt, which no layout knows: after its failure it began at step 0, and nothing had said that it would.
+TEST_F(WatchTest, a_file_of_no_checkpoint_that_the_layout_knows_is_told) {
+  const std::filesystem::path save = dir_.path() / "save";
+  watching_.set_layout("megatron");
+  watching_.set_save_dir(save.string());
+  watching_.set_world_size(1);
+  std::filesystem::create_directories(save);
+  add({0});
+  std::ofstream(save / "step_20.pt") << "weights";
+  watch_->run_swept(run_);
+  ASSERT_TRUE(comes(run_, [](const Told& told) { return told.last_looks == 1; }));
+  EXPECT_EQ(reading(run_).unknown_file(), "step_20.pt");
+  write_checkpoint(save, 10);
+  EXPECT_TRUE(eventually([&] { return reading(run_).unknown_file().empty(); })) << "one that it knows lies beside: the file is that program's own matter";
+}
+
+// `ps` showed step, loss and time left of a training that had hung for an hour as if it went on.
+TEST_F(WatchTest, the_age_of_the_last_step_is_told) {
+  add({0});
+  test::Appender(log(0)).write("compiling\n");
+  ASSERT_TRUE(eventually([&] { return reading(run_).ranks(0).log_bytes() > 0; }));
+  EXPECT_FALSE(reading(run_).has_step_age()) << "no step yet";
+  test::Appender(log(0)).write(line(1));
+  ASSERT_TRUE(eventually([&] { return reading(run_).has_step_age(); }));
+  test::Appender(log(0)).write("saving\n");
+  EXPECT_TRUE(eventually([&] { return reading(run_).step_age().nanos() > 100'000'000; })) << "it grows, whatever else is printed";
+  // An agent that is started again: as old as the log's last byte.
+  watch_->stop();
+  std::filesystem::last_write_time(log(0), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  start();
+  add({0});
+  EXPECT_TRUE(eventually([&] { return reading(run_).step_age().seconds() >= 3600; }));
+}
+
 TEST_F(WatchWithoutInotify, checkpoints_are_looked_for) {
   watch_->stop();
   options_.blind_scan = 50ms;

@@ -273,6 +273,29 @@ TEST_F(MegatronTree, LinksNameTheOneStep) {
   EXPECT_THAT(plan.files, ElementsAre(std::pair<std::string, std::string>("latest_checkpointed_iteration.txt", "20")));
 }
 
+// What a program saves that no layout knows: nothing was said, and its next attempt began at step 0.
+TEST(Layouts, AFileThatLooksSavedAndIsNoCheckpointIsNamed) {
+  const auto unknown = [](const char* layout, const std::map<std::string, std::string>& files) {
+    MemoryView view;
+    for (const auto& [path, content] : files) view.files["/save/" + path] = content;
+    const auto made = make_layout(layout);
+    return unknown_file(**made, view, "/save", (*made)->scan(view, "/save", 2));
+  };
+  const std::map<std::string, std::string> own = {{"step_20.pt", "weights"}, {"log.txt", "a long text"}, {"args.json", "{}"}};
+  EXPECT_EQ(unknown("megatron", own), "step_20.pt");
+  EXPECT_EQ(unknown("mindformers", own), "step_20.pt");
+  EXPECT_EQ(unknown("megatron", {{"checkpoint-20/model.safetensors", "weights"}, {"checkpoint-20/trainer_state.json", "{}"}}),
+            "checkpoint-20/model.safetensors")
+      << "the largest of them";
+  EXPECT_EQ(unknown("megatron", {{"iter_0000020/weights.bin", "w"}}), "iter_0000020/weights.bin") << "a name that it knows, and nothing of a checkpoint in it";
+  EXPECT_EQ(unknown("megatron", {}), "");
+  EXPECT_EQ(unknown("megatron", {{"args.json", "{}"}, {"train.log", "step 1"}, {"events.out.tfevents.1", "x"}}), "") << "side files alone";
+  EXPECT_EQ(unknown("megatron", {{"step_20.pt", ""}}), "") << "empty as yet";
+  EXPECT_EQ(unknown("megatron", {{"latest_checkpointed_iteration.txt", "20"}, {"release/mp_rank_00/model_optim_rng.pt", "w"}}), "");
+  EXPECT_EQ(unknown("megatron", {{"iter_0000020/mp_rank_00/model_optim_rng.pt", "torn"}, {"extra.pt", "weights"}}), "") << "being saved: the layout's matter";
+  EXPECT_EQ(unknown("mindformers", {{"strategy/ckpt_strategy_rank_0.ckpt", "s"}, {"checkpoint_network/rank_0/x-network.safetensors", "w"}}), "");
+}
+
 TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
   MemoryView view;
   view.files["/s/iter_0000020/mp_rank_00/model_optim_rng.pt"] = zip(1);
