@@ -8,6 +8,7 @@
 #include "common/engine/engine.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
+#include "controller/core/checkpoints.h"
 #include "controller/core/last_step.h"
 
 namespace muster::controller {
@@ -41,7 +42,7 @@ void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*fi
 }
 
 // Without its nodes and its ranks' exits: attempt_detail.h.
-v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec& spec, const std::string& out) {
+v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord& attempt, const std::string& out) {
   v1::Attempt shown;
   shown.set_number(attempt.number.value);
   if (attempt.resume) *shown.mutable_resume() = to_v1(*attempt.resume);
@@ -51,8 +52,10 @@ v1::Attempt attempt_to_v1(const core::AttemptRecord& attempt, const v1::JobSpec&
   if (attempt.ended_at) *shown.mutable_ended_at() = to_v1(*attempt.ended_at);
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   shown.set_best_step(attempt.best_step);
-  shown.set_save_dir(bounded(engine::save_dir(spec, out, attempt.number.value), kPathMost));
+  shown.set_save_dir(bounded(engine::save_dir(job.spec, out, attempt.number.value), kPathMost));
   shown.set_table_sha256(attempt.table_sha256);
+  if (attempt.first_step && (!attempt.resume || core::goes_on_from(job, attempt))) shown.set_first_step(*attempt.first_step);
+  if (const auto note = attempt.notes.find(core::Note::UnknownFiles); note != attempt.notes.end()) shown.set_unknown_file(bounded(note->second.text));
   return shown;
 }
 
@@ -85,6 +88,7 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
     mark(next.running_at, [](v1::Incident& i) { return i.mutable_started(); }, incident);
     mark(next.first_step_at, [](v1::Incident& i) { return i.mutable_first_step(); }, incident);
     if (next.resume) incident.set_resumed_from(next.resume->step);
+    if (next.first_step && core::goes_on_from(job, next)) incident.set_began_at(*next.first_step);
   }
   for (std::size_t later = broken + 1; later < job.attempts.size(); ++later) {
     if (!job.attempts[later].caught_up_at) continue;
@@ -103,7 +107,7 @@ void add_attempts(v1::Job& shown, const core::JobRecord& job, const std::string&
   bool room = true;  // for nodes and exits
   for (std::size_t i = job.attempts.size(); i-- > 0 && attempts.size() < kAttemptsMost;) {
     const core::AttemptRecord& attempt = job.attempts[i];
-    v1::Attempt one = attempt_to_v1(attempt, job.spec, out);
+    v1::Attempt one = attempt_to_v1(job, attempt, out);
     std::optional<v1::Incident> incident;
     if (attempt.broke_at && !attempt.cancelled) incident = incident_of(job, i);
     const std::size_t least = one.ByteSizeLong() + (incident ? incident->ByteSizeLong() : 0) + kFieldBytes;
@@ -139,6 +143,7 @@ void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   if (older) progress.Clear();
   progress.clear_loss();  // of an earlier step
   progress.clear_has_loss();
+  progress.clear_loss_not_finite();
   progress.set_attempt(attempt.number.value);
   progress.set_step(last);
   for (const core::NodePart& part : attempt.parts) {
@@ -227,9 +232,10 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
     progress.set_total(spokesman->second.total);
     progress.set_loss(spokesman->second.loss);
     progress.set_has_loss(spokesman->second.has_loss);
+    progress.set_loss_not_finite(spokesman->second.loss_not_finite);
   }
   progress.set_step_seconds(seen.step_seconds);
-  if (seen.last_sample_at != WallTime{}) *progress.mutable_at() = to_v1(seen.last_sample_at);
+  if (seen.last_step_at != WallTime{}) *progress.mutable_at() = to_v1(seen.last_step_at);
   return progress;
 }
 
@@ -265,7 +271,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence, const 
   if (detail == Detail::Full) {
     add_attempts(shown, job, out);
   } else if (!job.attempts.empty()) {
-    *shown.add_attempts() = attempt_to_v1(job.attempts.back(), job.spec, out);
+    *shown.add_attempts() = attempt_to_v1(job, job.attempts.back(), out);
     add_nodes(*shown.mutable_attempts(0), job.attempts.back(), kRowNodesBytes);
   }
   // Not by the number: behind an accepted loss of the journal's end it goes on behind all that may have been given out.

@@ -4,6 +4,7 @@
 
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
+#include "controller/core/checkpoints.h"
 #include "controller/core/text.h"
 #include "controller/shell/event_fields.h"
 
@@ -82,6 +83,15 @@ struct Sayer {
     return said;
   }
   Said operator()(const core::CaughtUp& e) const { return {"caught-up", fmt::format("step {} reached again: the incident is over", e.step)}; }
+  Said operator()(const core::AttemptNoted& e) const {
+    switch (e.note) {
+      case core::Note::LossNotFinite:
+        return {"loss-not-finite", fmt::format("the loss is not a number (NaN or infinite){}", e.step ? fmt::format(" at step {}", *e.step) : "")};
+      case core::Note::UnknownFiles:
+        return {"unknown-files", fmt::format("'{}' lies in ${{save.dir}}, and nothing that checkpoint.layout knows: no attempt goes on from it", e.text)};
+    }
+    return {"noted", e.text};
+  }
   Said operator()(const core::AttemptCompleted& e) const { return {"attempt-completed", fmt::format("attempt {} ran to its end", e.attempt.value)}; }
   Said operator()(const core::JobEnded& e) const {
     return {"job-ended",
@@ -93,6 +103,19 @@ struct Sayer {
   Said operator()(const core::JobArchived&) const { return {"job-archived", "job moved to the archive"}; }
   Said operator()(const core::TombstoneDropped&) const { return {"tombstone-dropped", "the job's request id and name are free again"}; }
 };
+
+// What the first step and the best one reached again say of an attempt that was handed a checkpoint, and did not read it; empty: it has, or another event.
+std::string went_back(const core::EventBody& body, const core::Ledger& after) {
+  const bool first = std::holds_alternative<core::FirstStep>(body);
+  const auto* caught_up = std::get_if<core::CaughtUp>(&body);
+  if (!first && caught_up == nullptr) return {};
+  const auto job = after.jobs.find(*job_of(body));
+  const core::AttemptRecord* attempt = job == after.jobs.end() ? nullptr : job->second.attempt(attempt_of(body));
+  if (attempt == nullptr) return {};
+  std::string text = core::went_back_text(job->second, *attempt);
+  if (first || text.empty()) return text;
+  return fmt::format("step {} reached again, trained anew from step {} on", caught_up->step, *attempt->first_step);
+}
 
 }  // namespace
 
@@ -113,6 +136,7 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   if (const NodeName* node = node_of(body)) event.set_node(node->str());
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) event.set_node(ended->verdict.node.str());
   Said said = std::visit(Sayer{}, body);
+  if (std::string back = went_back(body, after); !back.empty()) said.text = std::move(back);
   event.set_type(said.type);
   event.set_text(std::move(said.text));
   event.set_rank(said.rank);

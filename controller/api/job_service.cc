@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/engine/engine.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
 #include "controller/api/archive_read.h"
@@ -17,6 +18,7 @@
 #include "controller/api/plan.h"
 #include "controller/core/chains.h"
 #include "controller/core/queue_why.h"
+#include "controller/core/submission_warnings.h"
 
 namespace muster::controller {
 namespace {
@@ -53,6 +55,20 @@ void fill_submitted(const View& view, const JobId& job, bool repeated, v1::Submi
   // Empty: an archived job, asked for again by its request id.
   const auto events = view.history.of_job(job, JournalIndex(0));
   response.set_index(events.empty() ? 0 : events.front()->index());
+}
+
+void add_warnings(const View& view, const std::string& cluster_out, v1::SubmitJobResponse& response) {
+  std::vector<JobId> jobs{JobId(response.job_id())};
+  for (const v1::ChainStage& stage : response.stages()) {
+    if (stage.job_id() != response.job_id()) jobs.emplace_back(stage.job_id());
+  }
+  for (const JobId& id : jobs) {
+    const auto job = view.ledger.jobs.find(id);
+    if (job == view.ledger.jobs.end()) continue;
+    const v1::JobSpec& spec = job->second.spec;
+    for (const std::string& line : core::submission_warnings(view.ledger, spec, engine::out_dir(spec, id.str(), cluster_out)))
+      response.add_warnings(bounded(line));
+  }
 }
 
 template <class Response>
@@ -108,9 +124,10 @@ void JobService::submit(Resolved resolved, std::vector<JobId> ids, const v1::Sub
     std::string hash = spec::spec_hash(resolved.jobs[i]);
     input.behind.push_back({.job = ids[i], .spec = std::move(resolved.jobs[i]), .spec_hash = std::move(hash)});
   }
-  const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(), [reactor, response](const Outcome& outcome, const View& view) {
+  const bool taken = edge_.shell.submit(std::move(input), edge_.shell.now(), [this, reactor, response](const Outcome& outcome, const View& view) {
     if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
     fill_submitted(view, *outcome.job, outcome.repeated, *response);
+    if (!outcome.repeated) add_warnings(view, edge_.cluster_out, *response);
     reactor->Finish(grpc::Status::OK);
   });
   if (!taken) reactor->Finish(overloaded());

@@ -8,15 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "common/engine/engine.h"
 #include "common/engine/ranktable/words.h"
 #include "common/rpc/channel.h"
 #include "common/spec/values.h"
+#include "controller/api/bounded.h"
 #include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
 #include "controller/api/resolve_chain.h"
 #include "controller/api/show_launch.h"
 #include "controller/core/predecessors.h"
 #include "controller/core/start_point.h"
+#include "controller/core/submission_warnings.h"
 #include "controller/core/table_hosts.h"
 #include "controller/launch/launch.h"
 
@@ -131,6 +134,8 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
   core::JobRecord job;
   job.id = planned.id;
   job.spec = std::move(planned.spec);
+  for (const std::string& line : core::submission_warnings(view.ledger, job.spec, engine::out_dir(job.spec, job.id.str(), edge.cluster_out)))
+    response->add_warnings(bounded(line));
   core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
   if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
   if (placed.nodes.empty() && response->waits_for().empty()) response->set_waits_for(placed.why);

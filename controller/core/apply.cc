@@ -230,6 +230,8 @@ class Folder {
     join_queue(ledger_, job, QueueEnd::Front);
   }
 
+  void operator()(const AttemptNoted& event) { attempt_of(job_of(event.job), event.attempt).notes.emplace(event.note, event); }
+
   void operator()(const CaughtUp& event) { attempt_of(job_of(event.job), event.attempt).caught_up_at = at_; }
 
   void operator()(const AttemptCompleted& event) {

@@ -201,6 +201,18 @@ bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) 
 
 std::int64_t step_to_beat(const JobRecord& job) { return job.start && goes_on_from_start(job.spec) ? std::max(job.best_step, job.start->step) : job.best_step; }
 
+std::optional<std::int64_t> goes_on_from(const JobRecord& job, const AttemptRecord& attempt) {
+  if (!attempt.resume || (attempt.resume->from_start && !goes_on_from_start(job.spec))) return std::nullopt;
+  return attempt.resume->step;
+}
+
+std::string went_back_text(const JobRecord& job, const AttemptRecord& attempt) {
+  const std::optional<std::int64_t> from = goes_on_from(job, attempt);
+  if (!from || !attempt.first_step || *attempt.first_step > *from) return {};
+  return fmt::format("attempt {} did not go on from step {}: began at {}; the program has to load what lies in ${{resume.dir}} (MUSTER_RESUME_DIR)",
+                     attempt.number.value, *from, *attempt.first_step);
+}
+
 std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt) {
   std::int64_t best = attempt.first_step.value_or(-1);
   if (const auto seen = presence.attempts.find({job.id, attempt.number}); seen != presence.attempts.end()) best = std::max(best, seen->second.best_step);

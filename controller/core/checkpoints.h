@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "controller/core/core.h"
 
@@ -39,6 +40,12 @@ bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step);
 // What an attempt has to get beyond to be progress: the best step of those before it, and that of the checkpoint that the job went on from at its start; -1:
 // any step is.
 std::int64_t step_to_beat(const JobRecord& job);
+
+// The step that it was handed to go on from; nothing: it begins at the beginning, with weights alone perhaps.
+std::optional<std::int64_t> goes_on_from(const JobRecord& job, const AttemptRecord& attempt);
+// Its first step is not behind the one that it was handed: the program has not read it. "attempt 2 did not go on from step 20: began at 2; ..."; empty: it has,
+// or nobody knows.
+std::string went_back_text(const JobRecord& job, const AttemptRecord& attempt);
 
 // The highest step that this attempt is known to have done: readings, first step and checkpoints together; -1 = none.
 std::int64_t best_step_of(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt);

@@ -30,6 +30,7 @@ Decision decide_one(const Deciding& in, const ProposeBreak& input);
 Decision decide_one(const Deciding& in, const ProposeEnd& input);
 Decision decide_one(const Deciding& in, const ProposeComplete& input);
 Decision decide_one(const Deciding& in, const ProposeCaughtUp& input);
+Decision decide_one(const Deciding& in, const ProposeNote& input);
 Decision decide_one(const Deciding& in, const ProposeSwept& input);
 Decision decide_one(const Deciding& in, const ProposeArchive& input);
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input);

@@ -7,6 +7,7 @@
 #include "controller/core/fence.h"
 #include "controller/core/last_step.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/notes.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/rank_files.h"
 #include "controller/core/spec_view.h"
@@ -164,6 +165,12 @@ Decision decide_one(const Deciding& in, const ProposeCaughtUp& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.attempt->state != AttemptState::Live || current.attempt->caught_up_at || input.attempt.value < 2) return nothing();
   return accept(CaughtUp{.job = input.job, .attempt = input.attempt, .step = input.step});
+}
+
+Decision decide_one(const Deciding& in, const ProposeNote& input) {
+  const Current current = current_of(in.ledger, input.note.job, input.note.attempt);
+  if (!current || !takes_note(*current.job, *current.attempt, input.note.note)) return nothing();
+  return accept(input.note);
 }
 
 Decision decide_one(const Deciding& in, const ProposeSwept& input) {

@@ -68,6 +68,8 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
   out += fmt::format("    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} counts={}/{}/{}/{}\n", attempt.broke_cause,
                      verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence, attempt.completed, attempt.cancelled,
                      attempt.parts_started, attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
+  for (const auto& [what, note] : attempt.notes)
+    out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what), note.node.str(), note.step.value_or(-1), note.text);
   for (const NodePart& part : attempt.parts) dump_part(out, part);
 }
 

@@ -229,6 +229,16 @@ struct AttemptEnded {
   bool job_ends = false;
 };
 // The best step of the broken attempt was reached again: closes the incident.
+// Something that a person should know, and that changes nothing: each once an attempt.
+enum class Note { LossNotFinite, UnknownFiles };
+struct AttemptNoted {
+  JobId job;
+  AttemptNo attempt;
+  Note note = Note::LossNotFinite;
+  NodeName node;
+  std::optional<std::int64_t> step = {};  // LossNotFinite: of that loss
+  std::string text = {};                  // UnknownFiles: one of the files
+};
 struct CaughtUp {
   JobId job;
   AttemptNo attempt;
@@ -270,7 +280,7 @@ struct TombstoneDropped {
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
                                RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
-                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded>;
+                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded, AttemptNoted>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

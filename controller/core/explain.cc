@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "controller/core/checkpoints.h"
 #include "controller/core/core.h"
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
@@ -114,7 +115,22 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
       if (!text.empty() && ++told <= kNodesNamed) lines.push_back(fmt::format("node '{}': {}", node, text));
     }
   }
+  if (std::string back = went_back_text(job, attempt); !back.empty()) lines.push_back(std::move(back));
+  if (const auto note = attempt.notes.find(Note::LossNotFinite); note != attempt.notes.end())
+    lines.push_back(fmt::format("the loss was not a number at step {}", note->second.step.value_or(-1)));
   if (!not_started.empty()) lines.push_back(fmt::format("attempt {} is being started; not started yet: {}", attempt.number.value, some_of(not_started)));
+}
+
+// How far it has come, and when: that of a training which hangs, too.
+std::string steps_text(const Presence& presence, const JobRecord& job, const AttemptRecord& attempt, Now now) {
+  const auto seen = presence.attempts.find({job.id, attempt.number});
+  if (seen == presence.attempts.end()) return {};
+  const auto spokesman = std::ranges::find_if(seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
+  if (spokesman == seen->second.ranks.end()) return {};
+  const RankSeen& rank = spokesman->second;
+  const std::string of = rank.total > 0 ? fmt::format(" of {}", rank.total) : "";
+  if (seen->second.last_step_at == WallTime{}) return fmt::format("step {}{} is done", rank.step, of);
+  return fmt::format("step {}{} was {} ago", rank.step, of, age_text(now.wall - seen->second.last_step_at));
 }
 
 }  // namespace
@@ -131,6 +147,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
     case JobPhase::Running:
       explain_live(lines, presence, job, *attempt, now, limits);
       if (lines.empty()) lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
+      if (std::string steps = steps_text(presence, job, *attempt, now); !steps.empty()) lines.push_back(std::move(steps));
       break;
     case JobPhase::Draining: {
       lines.push_back(fmt::format("attempt {} is being stopped: {}", attempt->number.value, attempt->broke_cause));

@@ -98,6 +98,9 @@ struct ProposeCaughtUp {
   AttemptNo attempt;
   std::int64_t step = 0;
 };
+struct ProposeNote {
+  AttemptNoted note;
+};
 // The node came back on another boot and no longer has the run directory: nothing of the attempt is left there, and nobody else will say so.
 struct ProposeSwept {
   JobId job;
@@ -116,8 +119,9 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint,
-                           ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone>;
+using Input =
+    std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
+                 ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------------------------------------------
 // Order at a Hello: RegisterNode is decided first; when it is not refused, Connected is observed before the next propose().

@@ -74,6 +74,7 @@ struct AttemptRecord {
   std::optional<Verdict> verdict;
   bool charged = false;
   std::int64_t best_step = -1;
+  std::map<Note, AttemptNoted> notes;
   std::string fence;  // which rule let the next attempt go on
   bool completed = false;
   bool cancelled = false;  // broken by a cancel, not by a fault

@@ -4,6 +4,7 @@
 #include "common/base/utf8.h"
 #include "controller/core/checkpoints.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/notes.h"
 
 namespace muster::core {
 namespace {
@@ -34,6 +35,7 @@ std::string shortened(std::string text, std::size_t most) {
 
 constexpr std::size_t kSetupTextBytes = 128;
 constexpr std::size_t kDiskTextBytes = 512;  // a path and why
+constexpr std::size_t kFileBytes = 1024;
 
 Duration lease_left(const v1::AttemptReading& reading) {
   constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
@@ -58,15 +60,40 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
+// A step beyond the total that comes with it is none: agents do not say so, but of an older one whatever a line said may come.
+bool is_step(std::int64_t step, std::int64_t total) { return total <= 0 || step <= total; }
+
+// By the agent's own measure, which has no clock's error in it; of an older agent by the samples. Each reading measures anew: what differs by less is the same.
+void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
+  constexpr Duration kJitter = std::chrono::seconds(1), kMost = std::chrono::hours(24 * 366);
+  if (!reading.has_step_age()) {
+    if (!reading.samples().empty()) seen.last_step_at = now.wall;
+    return;
+  }
+  const auto seconds = std::clamp<std::int64_t>(reading.step_age().seconds(), 0, kMost / std::chrono::seconds(1));
+  const WallTime at = now.wall - std::chrono::seconds(seconds) - std::chrono::nanoseconds(std::clamp(reading.step_age().nanos(), 0, 999'999'999));
+  if (!reading.samples().empty() || at > seen.last_step_at + kJitter) seen.last_step_at = std::max(seen.last_step_at, at);
+}
+
 void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
+  std::int64_t total = 0;
   for (const v1::RankReading& from : reading.ranks()) {
-    seen.ranks[RankNo(from.rank())] =
-        RankSeen{.step = from.step(), .total = from.total(), .loss = from.loss(), .has_loss = from.has_loss(), .log_bytes = from.log_bytes()};
+    total = std::max(total, from.total());
+    RankSeen& to = seen.ranks[RankNo(from.rank())];
+    to.log_bytes = from.log_bytes();
+    if (!is_step(from.step(), from.total())) continue;
+    to = RankSeen{.step = from.step(),
+                  .total = from.total(),
+                  .loss = from.loss(),
+                  .has_loss = from.has_loss(),
+                  .loss_not_finite = from.loss_not_finite(),
+                  .log_bytes = from.log_bytes()};
     seen.best_step = std::max(seen.best_step, from.step());
   }
+  fold_step_age(seen, reading, now);
   for (const v1::StepSample& sample : reading.samples()) {
+    if (!is_step(sample.step(), total)) continue;
     seen.best_step = std::max(seen.best_step, sample.step());
-    seen.last_sample_at = now.wall;
     if (sample.seconds() <= 0) continue;
     seen.step_seconds = seen.step_seconds <= 0 ? sample.seconds() : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
   }
@@ -189,6 +216,7 @@ class Observer {
     if (attempt == nullptr || attempt->part(node) == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, now_);
+    fold_notes(node, job->second, *attempt, reading);
     if (reading.setting_up()) {
       seen.setting_up[node] = without_controls(shortened(reading.setup_text(), kSetupTextBytes));
     } else {
@@ -209,6 +237,22 @@ class Observer {
     while (seen.checkpoints.size() > kCheckpointsKept) seen.checkpoints.erase(seen.checkpoints.begin());
   }
 
+  // What a person should know of it. The first loss that is no number, as the samples tell it; a rank's latest, where they have gone already.
+  void fold_notes(const NodeName& node, const JobRecord& job, const AttemptRecord& attempt, const v1::AttemptReading& reading) {
+    const auto note = [&](Note what, std::optional<std::int64_t> step, std::string text) {
+      if (is_noted(job, attempt, what)) return;
+      presence_.notes.try_emplace({job.id, attempt.number, what},
+                                  AttemptNoted{.job = job.id, .attempt = attempt.number, .note = what, .node = node, .step = step, .text = std::move(text)});
+    };
+    if (!reading.unknown_file().empty()) note(Note::UnknownFiles, std::nullopt, without_controls(shortened(reading.unknown_file(), kFileBytes)));
+    for (const v1::StepSample& sample : reading.samples()) {
+      if (sample.loss_not_finite()) return note(Note::LossNotFinite, sample.step(), {});
+    }
+    for (const v1::RankReading& rank : reading.ranks()) {
+      if (rank.loss_not_finite()) return note(Note::LossNotFinite, rank.step(), {});
+    }
+  }
+
   // The ledger is the judge of what may go; walking it now and then, when the map has doubled, keeps a pulse cheap.
   void prune() {
     std::erase_if(presence_.whole, [&](const auto& key) {
@@ -216,6 +260,12 @@ class Observer {
       const auto job = ledger_.jobs.find(id);
       return job == ledger_.jobs.end() || job->second.attempt(number) == nullptr || !accepts_checkpoints(job->second, *job->second.attempt(number)) ||
              has_checkpoint(job->second, number, step);
+    });
+    std::erase_if(presence_.notes, [&](const auto& entry) {
+      const auto& [id, number, what] = entry.first;
+      const auto job = ledger_.jobs.find(id);
+      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(number);
+      return attempt == nullptr || !takes_note(job->second, *attempt, what);
     });
     std::erase_if(presence_.numbers_told, [&](const auto& told) { return !ledger_.jobs.contains(told.first); });
     if (presence_.attempts.size() < presence_.prune_at) return;

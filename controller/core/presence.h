@@ -12,6 +12,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "controller/core/event.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::core {
@@ -21,6 +22,7 @@ struct RankSeen {
   std::int64_t total = 0;
   double loss = 0;
   bool has_loss = false;
+  bool loss_not_finite = false;
   std::uint64_t log_bytes = 0;
 };
 
@@ -45,7 +47,7 @@ struct AttemptSeen {
   std::map<NodeName, BootTime> leases_end;             // there they cannot be renewed: its ranks are stopped then
   std::int64_t best_step = -1;
   double step_seconds = 0;  // mean of the recent ones
-  WallTime last_sample_at{};
+  WallTime last_step_at{};  // the epoch: not known
 };
 
 struct NodeSeen {
@@ -74,9 +76,10 @@ struct Presence {
   BootTime listening_since{};  // a node never heard is judged from here
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
-  std::map<JobId, AttemptNo> numbers_told;                     // highest attempt that a node had and the ledger had not: never to be given out again
-  std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;  // checkpoints seen complete that the ledger did not have when last looked
-  std::size_t prune_at = 64;                                   // `attempts` is cleared of archived jobs when it grows past this
+  std::map<JobId, AttemptNo> numbers_told;                           // highest attempt that a node had and the ledger had not: never to be given out again
+  std::set<std::tuple<JobId, AttemptNo, std::int64_t>> whole;        // checkpoints seen complete that the ledger did not have when last looked
+  std::map<std::tuple<JobId, AttemptNo, Note>, AttemptNoted> notes;  // seen, and not in the ledger when last looked
+  std::size_t prune_at = 64;                                         // `attempts` is cleared of archived jobs when it grows past this
 };
 
 // Nothing was heard of the node for silent_after; a node never heard is judged from listening_since. A reading, never a fact.

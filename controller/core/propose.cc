@@ -3,6 +3,7 @@
 #include "controller/core/checkpoints.h"
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
+#include "controller/core/notes.h"
 #include "controller/core/placing.h"
 #include "controller/core/queue.h"
 #include "controller/core/spec_view.h"
@@ -22,6 +23,7 @@ class Proposer {
   Proposal run() && {
     // First: an attempt that ends takes no checkpoint any more, and one that was completed just before its fault is worth an interval of steps.
     checkpoints();
+    notes();
     for (const JobId& id : ledger_.live) look_at_live(ledger_.jobs.at(id));
     for (const auto& [id, number] : ledger_.lingering) {
       const JobRecord& job = ledger_.jobs.at(id);
@@ -156,6 +158,15 @@ class Proposer {
       for (const auto& [name, shard] : checkpoint->second.shards) proposal.bytes += shard.bytes;
       proposal.shards = static_cast<std::uint32_t>(checkpoint->second.shards.size());
       out_.inputs.emplace_back(std::move(proposal));
+    }
+  }
+
+  void notes() {
+    for (const auto& [key, note] : presence_.notes) {
+      const auto job = ledger_.jobs.find(note.job);
+      const AttemptRecord* attempt = job == ledger_.jobs.end() ? nullptr : job->second.attempt(note.attempt);
+      if (attempt == nullptr || !takes_note(job->second, *attempt, note.note)) continue;
+      out_.inputs.emplace_back(ProposeNote{.note = note});
     }
   }
 

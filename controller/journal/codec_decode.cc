@@ -63,6 +63,17 @@ core::Outcome from_record(pb::Outcome outcome, Trouble& trouble) {
   trouble.unknown = fmt::format("outcome {}", static_cast<int>(outcome));
   return {};
 }
+core::Note from_record(pb::Note note, Trouble& trouble) {
+  switch (note) {
+    case pb::NOTE_LOSS_NOT_FINITE: return core::Note::LossNotFinite;
+    case pb::NOTE_UNKNOWN_FILES: return core::Note::UnknownFiles;
+    case pb::NOTE_UNSPECIFIED:
+    case pb::Note_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::Note_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("note {}", static_cast<int>(note));
+  return {};
+}
 core::EvidenceKind from_record(pb::EvidenceKind kind, Trouble& trouble) {
   switch (kind) {
     case pb::EVIDENCE_KIND_UNSPECIFIED: return core::EvidenceKind::Unknown;
@@ -266,6 +277,14 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.step = record.caught_up().step();
       return to;
     }
+    case pb::Record::kAttemptNoted: {
+      const auto& from = record.attempt_noted();
+      auto to = take_part<core::AttemptNoted>(from);
+      to.note = from_record(from.note(), trouble);
+      if (from.has_step()) to.step = from.step();
+      to.text = from.text();
+      return to;
+    }
     case pb::Record::kAttemptCompleted: {
       auto to = take_attempt<core::AttemptCompleted>(record.attempt_completed());
       to.best_step = record.attempt_completed().best_step();
@@ -289,7 +308,6 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                .chain_name = from.chain_name()};
     }
     case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
-    case pb::Record::kAttemptNoted:
     case pb::Record::kScriptLaunched:
     case pb::Record::WHAT_NOT_SET: break;
   }

@@ -40,6 +40,13 @@ pb::Outcome to_record(core::Outcome outcome) {
   }
   MUSTER_ASSERT(false, "an outcome that the journal cannot write");
 }
+pb::Note to_record(core::Note note) {
+  switch (note) {
+    case core::Note::LossNotFinite: return pb::NOTE_LOSS_NOT_FINITE;
+    case core::Note::UnknownFiles: return pb::NOTE_UNKNOWN_FILES;
+  }
+  return pb::NOTE_UNSPECIFIED;
+}
 pb::EvidenceKind to_record(core::EvidenceKind kind) {
   switch (kind) {
     case core::EvidenceKind::Unknown: return pb::EVIDENCE_KIND_UNSPECIFIED;
@@ -245,6 +252,14 @@ struct Writer {
     auto& to = *record.mutable_caught_up();
     attempt(to, from);
     to.set_step(from.step);
+  }
+  void operator()(const core::AttemptNoted& from) const {
+    auto& to = *record.mutable_attempt_noted();
+    attempt(to, from);
+    to.set_note(to_record(from.note));
+    to.set_node(from.node.str());
+    if (from.step) to.set_step(*from.step);
+    to.set_text(from.text);
   }
   void operator()(const core::AttemptCompleted& from) const {
     auto& to = *record.mutable_attempt_completed();

@@ -69,6 +69,10 @@ class Describer {
                                      event.charged ? "charged" : "not charged", event.best_step);
   }
   std::string operator()(const core::CaughtUp& event) const { return head(event) + fmt::format("caught up at step {}", event.step); }
+  std::string operator()(const core::AttemptNoted& event) const {
+    if (event.note == core::Note::UnknownFiles) return head(event) + fmt::format("has saved what its layout does not know, '{}'", event.text);
+    return head(event) + fmt::format("loss not finite at step {}", event.step.value_or(-1));
+  }
   std::string operator()(const core::AttemptCompleted& event) const { return head(event) + fmt::format("completed, best step {}", event.best_step); }
   std::string operator()(const core::JobEnded& event) const {
     std::string text = fmt::format("{} {}", name_of(ledger_, event.job), core::to_string(event.outcome));

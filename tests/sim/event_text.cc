@@ -54,6 +54,9 @@ struct Text {
     return fmt::format("ended: {}: {}; fence: {}{}", run(event), event.verdict.reason, event.fence, event.job_ends ? "; the job ends" : "");
   }
   std::string operator()(const core::CaughtUp& event) const { return fmt::format("caught up: {}", run(event)); }
+  std::string operator()(const core::AttemptNoted& event) const {
+    return fmt::format("noted: {}: {} {}", run(event), event.note == core::Note::UnknownFiles ? "unknown files" : "loss not finite", event.text);
+  }
   std::string operator()(const core::AttemptCompleted& event) const { return fmt::format("completed: {}", run(event)); }
   std::string operator()(const core::JobEnded& event) const { return fmt::format("job ended: {} {}", event.job.str(), core::to_string(event.outcome)); }
   std::string operator()(const core::LogsCollected& event) const { return fmt::format("logs collected: {} from {}", run(event), event.node.str()); }

@@ -170,6 +170,32 @@ TEST_F(ConvertTest, TheIncidentIsClosedByTheAttemptThatCaughtUp) {
   EXPECT_TRUE(full.incidents(0).has_caught_up());
 }
 
+// Its timeline said "first step" and "caught up" as if the training had gone on.
+TEST_F(ConvertTest, AnAttemptThatDidNotGoOnFromWhereItWasToSaysSo) {
+  row(core::NodeStarted{.job = job_, .attempt = AttemptNo(2), .node = node_, .pids = {8}});
+  row(core::FirstStep{.job = job_, .attempt = AttemptNo(2), .node = node_, .step = 2});
+  EXPECT_EQ(events_.back().type(), "first-step");
+  EXPECT_EQ(events_.back().text(), "attempt 2 did not go on from step 100: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)");
+  row(core::CaughtUp{.job = job_, .attempt = AttemptNo(2), .step = 120});
+  EXPECT_EQ(events_.back().text(), "step 120 reached again, trained anew from step 2 on");
+  const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(full.incidents(0).began_at(), 2);
+  EXPECT_EQ(full.attempts(1).first_step(), 2);
+  EXPECT_FALSE(full.attempts(0).has_first_step());
+}
+
+TEST_F(ConvertTest, NotesAreEventsAndAPartOfTheirAttempt) {
+  row(core::AttemptNoted{.job = job_, .attempt = AttemptNo(2), .note = core::Note::LossNotFinite, .node = node_, .step = 7});
+  EXPECT_EQ(events_.back().type(), "loss-not-finite");
+  EXPECT_EQ(events_.back().text(), "the loss is not a number (NaN or infinite) at step 7");
+  row(core::AttemptNoted{.job = job_, .attempt = AttemptNo(2), .note = core::Note::UnknownFiles, .node = node_, .text = "step_20.pt"});
+  EXPECT_EQ(events_.back().type(), "unknown-files");
+  EXPECT_EQ(events_.back().text(), "'step_20.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it");
+  const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(full.attempts(1).unknown_file(), "step_20.pt");
+  EXPECT_EQ(full.attempts(0).unknown_file(), "");
+}
+
 TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);

@@ -57,7 +57,89 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   EXPECT_EQ(world.seen().best_step, 13);
   EXPECT_EQ(world.seen().ranks.at(RankNo(0)).loss, 2.5);
   EXPECT_EQ(world.seen().step_seconds, 0.5);
-  EXPECT_EQ(world.seen().last_sample_at, world.now.wall);
+  EXPECT_EQ(world.seen().last_step_at, world.now.wall);
+}
+
+// An agent's word of a step's age needs no clock but its own; `why` of a training that hung for an hour was "running on every node".
+TEST(Observe, TheLastStepHasAnAge) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.add_ranks()->set_step(12);
+  reading.mutable_ranks(0)->set_total(40);
+  world.see(heard);
+  EXPECT_EQ(world.seen().last_step_at, WallTime{}) << "an older agent, of a step from before this controller's life";
+  const auto why = [&] { return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits); };
+  EXPECT_EQ(why().back(), "step 12 of 40 is done");
+  reading.mutable_step_age()->set_seconds(100);
+  world.see(heard);
+  EXPECT_EQ(world.seen().last_step_at, world.now.wall - std::chrono::seconds(100));
+  EXPECT_EQ(why(), (std::vector<std::string>{"attempt 1 is running on every node", "step 12 of 40 was 1m40s ago"}));
+  const WallTime before = world.seen().last_step_at;
+  world.pass(std::chrono::seconds(60));
+  reading.mutable_step_age()->set_seconds(159);
+  reading.mutable_step_age()->set_nanos(500'000'000);
+  world.see(heard);
+  EXPECT_EQ(world.seen().last_step_at, before) << "half a second is how long a pulse takes, no step";
+  reading.mutable_step_age()->set_seconds(-5);
+  world.see(heard);
+  EXPECT_LE(world.seen().last_step_at, world.now.wall);
+  reading.mutable_step_age()->set_seconds(INT64_MAX);
+  reading.mutable_step_age()->set_nanos(-1);
+  world.see(heard);
+  EXPECT_LE(world.seen().last_step_at, world.now.wall) << "whatever an agent says";
+}
+
+// The job failed with "5 attempts in a row without a new best step" though its steps rose: an agent had told of "step 999999999999", of 40.
+TEST(Observe, AStepBeyondItsTotalIsNone) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.add_ranks()->set_step(12);
+  reading.mutable_ranks(0)->set_total(40);
+  world.see(heard);
+  reading.mutable_ranks(0)->set_step(999'999'999'999);
+  reading.mutable_ranks(0)->set_log_bytes(7);
+  reading.add_samples()->set_step(999'999'999'999);
+  world.see(heard);
+  EXPECT_EQ(world.seen().best_step, 12);
+  EXPECT_EQ(world.seen().ranks.at(RankNo(0)).step, 12);
+  EXPECT_EQ(world.seen().ranks.at(RankNo(0)).log_bytes, 7U);
+}
+
+TEST(Observe, ALossThatIsNoNumberIsNotedOnceAnAttempt) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.add_ranks()->set_step(14);
+  reading.mutable_ranks(0)->set_loss_not_finite(true);
+  reading.add_samples()->set_step(12);
+  reading.add_samples()->set_step(13);
+  reading.mutable_samples(1)->set_loss_not_finite(true);
+  const std::size_t rows = world.journal.size();
+  world.see(heard);
+  world.see(heard);
+  ASSERT_EQ(world.journal.size(), rows + 1);
+  const auto* noted = std::get_if<AttemptNoted>(&world.journal.back().second.body);
+  ASSERT_NE(noted, nullptr);
+  EXPECT_EQ(noted->note, Note::LossNotFinite);
+  EXPECT_EQ(noted->step, 13);
+  EXPECT_TRUE(world.seen().ranks.at(RankNo(0)).loss_not_finite);
+  EXPECT_TRUE(world.presence.notes.empty()) << "nothing is kept of what the ledger has";
+}
+
+TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  Observed::reading(heard).set_unknown_file("step_20.pt\n" + std::string(5000, 'x'));
+  const std::size_t rows = world.journal.size();
+  world.see(heard);
+  world.see(heard);
+  ASSERT_EQ(world.journal.size(), rows + 1);
+  const auto* noted = std::get_if<AttemptNoted>(&world.journal.back().second.body);
+  ASSERT_NE(noted, nullptr);
+  EXPECT_EQ(noted->note, Note::UnknownFiles);
+  EXPECT_EQ(noted->text, "step_20.pt?" + std::string(1013, 'x')) << "what an agent might say is not kept without end";
 }
 
 // A node's state disk had turned read-only: `why` said "running on every node", and the silent ranks died when their lease ended, which nothing had shown.

@@ -335,6 +335,26 @@ TEST(StartPoint, CaughtUpIsNotBeforeTheStepThatItBeganAt) {
   EXPECT_TRUE(told(1'001));
 }
 
+// "resumes from step 1000", and then "the incident is over", of a program that does not read ${resume.dir} and had begun at step 0.
+TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsTold) {
+  for (const auto& [as, step, told] : {std::tuple(v1::START_AS_RESUME, 2, true), std::tuple(v1::START_AS_RESUME, 1'000, true),
+                                       std::tuple(v1::START_AS_RESUME, 1'001, false), std::tuple(v1::START_AS_WEIGHTS, 2, false)}) {
+    SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(as), step));
+    StagesWorld world;
+    world.submit("j", from_elsewhere(as, 1'000));
+    world.started("j", 1, "n0");
+    EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), "");
+    v1::Fact fact = world.fact("j", 1);
+    fact.mutable_first_step()->set_step(step);
+    world.report("n0", std::move(fact));
+    const std::string text =
+        fmt::format("attempt 1 did not go on from step 1000: began at {}; the program has to load what lies in ${{resume.dir}} (MUSTER_RESUME_DIR)", step);
+    EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), told ? text : "");
+    const auto why = explain(world.ledger, world.presence, world.job("j"), world.now, world.limits);
+    EXPECT_EQ(why.front(), told ? text : "attempt 1 is running on every node");
+  }
+}
+
 // success: last-step: the step of another training says nothing of this one, unless this one goes on from there.
 TEST(StartPoint, TheStepOfTheWeightsIsNotOneOfThisTraining) {
   for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_WEIGHTS}) {

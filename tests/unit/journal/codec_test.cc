@@ -37,6 +37,7 @@ FIELDS(CheckpointSetAside, a, b, c, d)
 FIELDS(AttemptBroke, a, b, c, d, e)
 FIELDS(AttemptEnded, a, b, c, d, e, f, g)
 FIELDS(CaughtUp, a, b, c)
+FIELDS(AttemptNoted, a, b, c, d, e, f)
 FIELDS(AttemptCompleted, a, b, c)
 FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
@@ -205,10 +206,11 @@ TEST(Codec, TypeNumbersAreForEver) {
                                                                             {29, "tombstone_dropped"},
                                                                             {30, "checkpoint_set_aside"},
                                                                             {31, "companion_exited"},
-                                                                            {32, "predecessor_succeeded"}};
+                                                                            {32, "predecessor_succeeded"},
+                                                                            {33, "attempt_noted"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
-  EXPECT_EQ(kind_name(33), "");
+  EXPECT_EQ(kind_name(35), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {

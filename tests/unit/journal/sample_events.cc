@@ -134,6 +134,7 @@ std::vector<core::Event> one_of_every_kind() {
       core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when, .detected_at = when + Duration(1)},
       core::AttemptEnded{.job = job, .attempt = attempt, .verdict = verdict(), .charged = true, .best_step = 999, .fence = "swept", .job_ends = true},
       core::CaughtUp{.job = job, .attempt = attempt, .step = 999},
+      core::AttemptNoted{.job = job, .attempt = attempt, .note = core::Note::UnknownFiles, .node = node, .step = 12, .text = "step_20.pt"},
       core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},
       core::JobEnded{.job = job, .outcome = core::Outcome::Cancelled, .verdict = verdict()},
       core::LogsCollected{.job = job, .attempt = attempt, .node = node},
