@@ -1,6 +1,7 @@
 // muster ckpt ls: the checkpoints that count: whole on every rank, by the engine's own marks. muster ckpt export --whole: one of them as one file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -18,7 +19,19 @@
 namespace muster::client {
 namespace {
 
+// What the programs saved that is no checkpoint for muster: of the newest attempt that was seen to.
+void print_unknown(const v1::Job& job) {
+  const auto found = std::find_if(job.attempts().rbegin(), job.attempts().rend(), [](const v1::Attempt& attempt) { return !attempt.unknown_file().empty(); });
+  if (found == job.attempts().rend()) return;
+  fmt::print(
+      stderr, "{}\n",
+      render::printable(fmt::format("'{}/{}' of attempt {} is no checkpoint that layout {} knows: no attempt goes on from it; docs/engines/torch.md says "
+                                    "what ${{save.dir}} must hold",
+                                    found->save_dir(), found->unknown_file(), found->number(), job.spec().checkpoint().layout())));
+}
+
 void print_checkpoints(const Context& context, const v1::Job& job) {
+  print_unknown(job);
   if (job.checkpoints().empty()) {
     fmt::print(stderr, "no complete checkpoint yet\n");
     return;

@@ -23,6 +23,7 @@
 #include "client/render/event_text.h"
 #include "client/render/incident.h"
 #include "client/render/live_view.h"
+#include "client/render/progress_text.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
 
@@ -223,7 +224,7 @@ class Follower {
     if (now - last_progress_ < 2s) return;
     last_progress_ = now;
     screen_.say(fmt::format("progress: step {}{}{}", progress.step(), progress.total() > 0 ? fmt::format("/{}", progress.total()) : "",
-                            progress.has_loss() ? fmt::format(", loss {:.6f}", progress.loss()) : ""));
+                            progress.has_loss() || progress.loss_not_finite() ? ", loss " + render::loss_text(progress, 6) : ""));
   }
 
   [[nodiscard]] std::vector<std::string> block() const { return view_.lines(screen_.block_style(), screen_.block_width(), system_clock().now().wall); }

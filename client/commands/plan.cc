@@ -65,6 +65,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   part(code_patches_text(plan.spec(), context.out));
   part(patches_text(plan, context.out));
   part(computed_text(plan.spec(), context.out));
+  for (const std::string& line : plan.warnings()) part(context.out.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n");
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));
   std::uint32_t world = 0;

@@ -10,12 +10,20 @@
 #include "client/commands/commands.h"
 #include "client/render/incident.h"
 #include "client/render/job_table.h"
+#include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
 
 namespace muster::client {
 namespace {
+
+// "20"; "20 (began at 2)" of one that did not go on from there; "start".
+std::string from_step(const v1::Attempt& attempt) {
+  if (!attempt.has_resume()) return "start";
+  const std::string began = render::went_back(attempt) ? fmt::format(" (began at {})", attempt.first_step()) : "";
+  return fmt::format("{}{}", attempt.resume().step(), began);
+}
 
 void print_attempts(const Context& context, const v1::Job& job) {
   if (job.attempts_size() == 0) return;
@@ -26,8 +34,7 @@ void print_attempts(const Context& context, const v1::Job& job) {
   for (const auto& attempt : job.attempts()) {
     std::string nodes;
     for (const auto& node : attempt.nodes()) nodes += (nodes.empty() ? "" : " ") + node.node();
-    table.rows.push_back({fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()),
-                          attempt.has_resume() ? fmt::format("{}", attempt.resume().step()) : "start",
+    table.rows.push_back({fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()), from_step(attempt),
                           attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
                           attempt.has_verdict() ? render::printable(attempt.verdict().reason()) : "-"});
   }
@@ -75,8 +82,11 @@ void print_job(const Context& context, const v1::Job& job) {
   line("submitted", render::ago_text(job.submitted_at(), now));
   if (job.has_ended_at()) line("ended", render::ago_text(job.ended_at(), now));
   if (job.progress().step() > 0) {
-    line("progress", fmt::format("step {}{}{}", job.progress().step(), job.progress().total() > 0 ? fmt::format(" of {}", job.progress().total()) : "",
-                                 job.progress().has_loss() ? fmt::format(", loss {:.6f}", job.progress().loss()) : ""));
+    const v1::Progress& progress = job.progress();
+    const auto age = render::is_final(job.phase()) ? std::nullopt : render::step_age(job, now);
+    line("progress", fmt::format("step {}{}{}{}", progress.step(), progress.total() > 0 ? fmt::format(" of {}", progress.total()) : "",
+                                 progress.has_loss() || progress.loss_not_finite() ? ", loss " + render::loss_text(progress, 6) : "",
+                                 age ? fmt::format(", {} ago", render::duration_text(*age)) : ""));
   }
   line("restarts", fmt::format("{} (at most {})", job.restarts(), job.spec().recovery().max_restarts()));
   line("output", job.output_dir());

@@ -123,6 +123,10 @@ Result<int> with_session(const Context& context, const SubmitOptions& options, c
   return act(*session, nullptr);
 }
 
+void warn(const Context& context, const v1::SubmitJobResponse& response) {
+  for (const std::string& line : response.warnings()) fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, render::printable("muster: " + line)));
+}
+
 Result<int> submit_one(const Context& context, v1::JobSpec spec, const SubmitOptions& options, const std::string& request_id) {
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(spec);
@@ -131,6 +135,7 @@ Result<int> submit_one(const Context& context, v1::JobSpec spec, const SubmitOpt
     auto response = send(session, request, interrupt);
     if (!response && interrupt != nullptr && interrupt->fired()) return fail(unanswered(request, *interrupt));
     if (!response) return fail(std::move(response.error()));
+    warn(context, *response);
     if (interrupt == nullptr) {
       say_detached(*response, response->job_id());
       return kOk;
@@ -179,6 +184,7 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
     auto response = send(session, request, interrupt);
     if (!response && interrupt != nullptr && interrupt->fired()) return fail(unanswered(request, *interrupt));
     if (!response) return fail(std::move(response.error()));
+    warn(context, *response);
     if (interrupt == nullptr) {
       say_detached(*response, chain);
       return kOk;

@@ -14,9 +14,11 @@ namespace {
 Tint tint_of(const v1::Event& event) {
   Tint tint = Tint::Plain;
   if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
-  constexpr std::array<std::string_view, 4> kWarnings = {"attempt-ended", "cancel-requested", "node-declared-dead", "checkpoint-set-aside"};
-  if (std::ranges::find(kWarnings, event.type()) != kWarnings.end()) tint = Tint::Warn;
+  constexpr std::array<std::string_view, 6> kWarnings = {"attempt-ended",        "cancel-requested", "node-declared-dead",
+                                                         "checkpoint-set-aside", "loss-not-finite",  "unknown-files"};
   if (event.type() == "caught-up" || event.type() == "first-step" || event.type() == "checkpoint-completed") tint = Tint::Good;
+  const bool went_back = event.text().find(" did not go on from ") != std::string::npos;
+  if (went_back || std::ranges::find(kWarnings, event.type()) != kWarnings.end()) tint = Tint::Warn;
   if (event.type() == "job-ended") tint = phase_tint(event.phase());
   return tint;
 }

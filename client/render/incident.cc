@@ -28,7 +28,9 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
   mark(incident.has_placed(), incident.placed(), "placed",
        incident.resumed_from() >= 0 ? fmt::format(", from the checkpoint of step {}", incident.resumed_from()) : ", from the beginning");
   mark(incident.has_started(), incident.started(), "started", "");
-  mark(incident.has_first_step(), incident.first_step(), "first step", "");
+  const bool back = incident.has_began_at() && incident.resumed_from() >= 0 && incident.began_at() <= incident.resumed_from();
+  mark(incident.has_first_step(), incident.first_step(), "first step",
+       back ? fmt::format(": did not go on from step {}, began at {}", incident.resumed_from(), incident.began_at()) : "");
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
   // One rank's first step may come before the last node's start.
   std::ranges::stable_sort(marks, {}, &std::pair<Duration, std::string>::first);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 #include <string_view>
 
+#include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
 
@@ -17,27 +17,10 @@ namespace {
 constexpr std::size_t kIdLeast = 6;     // of an id's end: all of its chance, and of its time about a second
 constexpr std::size_t kNameLeast = 12;  // what a name keeps where the terminal is narrow
 
-std::string step_text(const v1::Progress& progress) {
-  if (progress.step() < 0 || (progress.step() == 0 && !progress.has_loss() && progress.total() == 0)) return "-";
-  return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total()) : fmt::format("{}", progress.step());
-}
-
-// Of this attempt; 0 = unknown. Not every program writes how long a step took: then the mean since its ranks were up, their set-up among it.
-double step_seconds(const v1::Job& job) {
-  const v1::Progress& progress = job.progress();
-  if (progress.step_seconds() > 0 || job.attempts().empty()) return progress.step_seconds();
-  const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
-  const std::int64_t steps = progress.step() - (attempt.has_resume() ? attempt.resume().step() : 0);
-  if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() || !progress.has_at()) return 0;
-  return std::chrono::duration<double>(wall_time(progress.at()) - wall_time(attempt.running_at())).count() / static_cast<double>(steps);
-}
-
-std::string eta_text(const v1::Job& job) {
-  const v1::Progress& progress = job.progress();
-  const double each = step_seconds(job);
-  if (job.phase() != v1::JOB_PHASE_RUNNING || progress.total() <= 0 || each <= 0) return "-";
-  const double left = static_cast<double>(std::max<std::int64_t>(0, progress.total() - progress.step())) * each;
-  return duration_text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left)));
+// How long ago its last step was.
+std::string since_text(const v1::Job& job, WallTime now) {
+  const auto age = is_final(job.phase()) ? std::nullopt : step_age(job, now);
+  return age ? duration_text(*age) : "-";
 }
 
 // How long its latest attempt has run, or ran.
@@ -49,8 +32,10 @@ std::string run_text(const v1::Job& job, WallTime now) {
   return duration_text(end - wall_time(attempt.running_at()));
 }
 
-// Behind whom it waits, by name where the list has it; why it waits; what it failed of.
-std::string reason_text(const v1::Job& job, const std::map<std::string_view, std::string_view>& names) {
+// Behind whom it waits, by name where the list has it; why it waits; that it has not stepped for a while; what it failed of.
+std::string reason_text(const v1::Job& job, const std::map<std::string_view, std::string_view>& names, WallTime now) {
+  if (const auto age = step_age(job, now); age && job.phase() == v1::JOB_PHASE_RUNNING && !is_stepping(job, now))
+    return fmt::format("last step {} ago", duration_text(*age));
   const auto& after = job.spec().schedule().after();
   if (job.phase() == v1::JOB_PHASE_QUEUED && !after.empty()) {
     const auto named = names.find(after[0]);
@@ -104,6 +89,7 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
                           {"AGE", Align::Right}},
               .rows = {}};
   if (wide) {
+    table.columns.push_back({"SINCE", Align::Right});
     table.columns.push_back({"ATTEMPT", Align::Right});
     for (const char* title : {"NODES", "ENGINE", "LABELS", "DESCRIPTION"}) table.columns.push_back({title});
   }
@@ -121,19 +107,20 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
                                     shown[i],
                                     style.paint(phase_tint(job.phase()), phase_text(job.phase())),
                                     step_text(job.progress()),
-                                    job.progress().has_loss() ? fmt::format("{:.4f}", job.progress().loss()) : "-",
-                                    eta_text(job),
+                                    loss_text(job.progress()),
+                                    eta_text(job, now),
                                     run_text(job, now),
                                     fmt::format("{}", job.restarts()),
                                     duration_text(now - wall_time(job.submitted_at()))};
     if (wide) {
+      row.push_back(since_text(job, now));
       row.push_back(fmt::format("{}", job.attempt()));
       row.push_back(nodes_text(job));
       row.push_back(job.spec().engine());
       row.push_back(labels_text(job.spec()));
       row.push_back(job.spec().description().empty() ? "-" : job.spec().description());
     }
-    row.push_back(reason_text(job, names));
+    row.push_back(reason_text(job, names, now));
     any_reason = any_reason || !row.back().empty();
     table.rows.push_back(std::move(row));
   }

@@ -26,5 +26,19 @@ TEST(Incident, IsInTheOrderOfTime) {
                                                                    "      +82ms  first step\n      +93ms  started\n"));
 }
 
+TEST(Incident, SaysThatTheProgramDidNotGoOn) {
+  v1::Incident incident;
+  *incident.mutable_detected() = at(100);
+  *incident.mutable_placed() = at(110);
+  *incident.mutable_first_step() = at(182);
+  incident.set_resumed_from(20);
+  incident.set_began_at(21);
+  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step\n"));
+  incident.set_began_at(2);
+  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step: did not go on from step 20, began at 2\n"));
+  incident.set_resumed_from(-1);
+  EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step\n"));
+}
+
 }  // namespace
 }  // namespace muster::render

@@ -85,6 +85,21 @@ TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
   EXPECT_THAT(jobs_text({running("runs", "01kd0000000gh")}, false, {}, 0, kNowWall), Not(HasSubstr("REASON"))) << "no column of nothing";
 }
 
+// A training that hung for an hour stood there with its time left, as if it went on.
+TEST(JobTable, HowLongNothingHasSteppedIsSaid) {
+  v1::Job one = running("runs", "01kd0000000gh");
+  one.mutable_progress()->set_step_seconds(0.5);
+  one.mutable_progress()->mutable_at()->set_seconds(kNow - 3);
+  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("2.5000 +35s +2m05s"));
+  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), Not(HasSubstr("REASON")));
+  EXPECT_THAT(jobs_text({one}, true, {}, 0, kNowWall), ContainsRegex("SINCE(.|\n)* 3.0s "));
+  one.mutable_progress()->mutable_at()->set_seconds(kNow - 100);
+  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("2.5000 +- +2m05s .* last step 1m40s ago"));
+  one.mutable_progress()->set_has_loss(false);
+  one.mutable_progress()->set_loss_not_finite(true);
+  EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("30/100 +NaN +-"));
+}
+
 TEST(JobTable, WideShowsWholeIdsLabelsAndDescription) {
   v1::Job one = running("runs", "01kd0000000gh");
   one.mutable_spec()->set_description("a sentence");

@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""What muster says of a training's steps, when the program says odd things or does not do what it was asked to.
+
+Run:  /usr/bin/python3 tests/integration/progress_test.py [-v] [CASE]
+"""
+
+import json
+import os
+import unittest
+
+import private
+from private import Private
+
+# Prints steps; SAVE writes a checkpoint that muster knows, or one that it does not; waits at the gates that it is given; dies of a signal where it is told to.
+TRAINER = r'''
+import os, signal, struct, sys, zipfile
+
+def whole(step, save):
+    os.makedirs(f"{save}/iter_{step:07d}/mp_rank_00", exist_ok=True)
+    with zipfile.ZipFile(f"{save}/iter_{step:07d}/mp_rank_00/model_optim_rng.pt", "w") as archive:
+        archive.writestr("weights", "w")
+    with open(f"{save}/latest_checkpointed_iteration.txt", "w") as tracker:
+        tracker.write(str(step))
+
+def wait(gate):
+    os.read(os.open(gate, os.O_RDONLY), 1)
+
+attempt, save = int(os.environ["MUSTER_ATTEMPT"]), os.environ["MUSTER_SAVE_DIR"]
+os.makedirs(save, exist_ok=True)
+exec(open(sys.argv[1]).read())
+'''
+
+
+class Progress(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Private()
+        try:
+            cls.cluster.controller()
+            cls.cluster.agent("n0")
+            cls.trainer = os.path.join(cls.cluster.dir, "trainer.py")
+            with open(cls.trainer, "w", encoding="ascii") as file:
+                file.write(TRAINER)
+        except BaseException:
+            cls.cluster.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+
+    def muster(self, *args, **more):
+        return self.cluster.muster(*args, **{"code": 0, **more})
+
+    def job(self, name, program, more=""):
+        """A job whose one rank runs these lines."""
+        path = os.path.join(self.cluster.dir, f"{name}.py")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(program)
+        run = json.dumps(["/usr/bin/python3", "-u", self.trainer, path])
+        spec = f"name: {name}\nengine: torch\nlaunch: {{run: {run}}}\nresources: {{devices: 1, type: cpu}}\n{more}\n"
+        self.cluster.submit(spec)
+
+    def events(self, name, kind):
+        return [event["text"] for event in map(json.loads, self.muster("events", name, "-o", "jsonl").out.splitlines()) if event["type"] == kind]
+
+    def shown(self, name):
+        return json.loads(self.muster("show", name, "-o", "json").out)
+
+    def test_a_program_that_does_not_load_is_told(self):
+        """Attempt 2 "resumes from step 20", "step 20 reached again: the incident is over": the program ignores ${resume.dir}, and had begun at step 1."""
+        with self.cluster.gate("ignores") as gate:
+            self.job("ignores", f"""
+first = 19 if attempt == 1 else 2
+for step in range(first, 22):
+    print(f"step {{step}}/40 loss 2.5")
+    if step == 20 and attempt == 1:
+        whole(20, save)
+        wait({gate.path!r})
+        os.kill(os.getpid(), signal.SIGKILL)
+wait({gate.path!r})
+""")
+            private.wait_until(lambda: self.shown("ignores").get("checkpoints"), what="the checkpoint of step 20")
+            gate.open()
+            private.wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
+            said = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
+            self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", said])
+            self.assertEqual(self.events("ignores", "caught-up"), ["step 20 reached again, trained anew from step 2 on"])
+            self.assertEqual(self.muster("why", "ignores").out.splitlines()[0], said)
+            shown = self.muster("show", "ignores").out
+            self.assertIn("20 (began at 2)", shown)
+            self.assertIn("first step: did not go on from step 20, began at 2", shown)
+            gate.open()
+            self.muster("wait", "ignores")
+
+    def test_files_that_no_layout_knows_are_told(self):
+        """A script saved step_3.pt into ${save.dir}; nothing said that no attempt would go on from it."""
+        self.job("strange", """
+for step in (1, 2, 3):
+    print(f"step {step}/6 loss 2.5")
+open(f"{save}/step_3.pt", "w").write("weights")
+sys.exit(0 if attempt == 2 else 3)
+""")
+        self.muster("wait", "strange")
+        said = self.events("strange", "unknown-files")
+        self.assertEqual(said, ["'step_3.pt' lies in ${save.dir}, and nothing that checkpoint.layout knows: no attempt goes on from it"], "once a job")
+        listed = self.muster("ckpt", "ls", "strange")
+        self.assertIn("step_3.pt' of attempt 1 is no checkpoint that layout megatron knows: no attempt goes on from it; docs/engines/torch.md says", listed.err)
+
+    def test_one_absurd_step_does_not_end_the_job(self):
+        """"step 999999999999" was the best step from then on: with five more attempts, each further than the one before, the job had failed."""
+        self.job("absurd", """
+print(f"step {attempt * 10} loss 2.5")
+if attempt == 1: print("step 999999999999 loss 2.5")
+print(f"step {attempt * 10 + 1} loss 2.5")
+sys.exit(0 if attempt == 7 else attempt)
+""")
+        self.muster("wait", "absurd", "--timeout", "120s")
+        self.assertEqual([attempt["bestStep"] for attempt in self.shown("absurd")["attempts"]], [10 * number + 1 for number in range(1, 8)])
+
+    def test_a_loss_that_is_no_number_and_a_step_that_is_long_ago(self):
+        """`ps` showed "-" for a loss that was nan, and rate and time left of a training that hung."""
+        with self.cluster.gate("nan") as gate:
+            self.job("nan", f"""
+for step in (1, 2): print(f"step {{step}}/40 loss 2.5")
+for step in (3, 4): print(f"step {{step}}/40 loss nan")
+wait({gate.path!r})
+""")
+            private.wait_until(lambda: self.events("nan", "loss-not-finite"), what="the event")
+            self.assertEqual(self.events("nan", "loss-not-finite"), ["the loss is not a number (NaN or infinite) at step 3"])
+            private.wait_until(lambda: self.shown("nan").get("progress", {}).get("lossNotFinite"), what="the reading")
+            lines = self.muster("ps", "-o", "wide").out.splitlines()
+            row = dict(zip(lines[0].split(), next(line.split() for line in lines if line.startswith("nan "))))
+            self.assertEqual((row["STEP"], row["LOSS"]), ("4/40", "NaN"), lines)
+            self.assertRegex(row["SINCE"], r"^\d", lines)
+            why = self.muster("why", "nan").out
+            self.assertRegex(why, r"the loss was not a number at step 3\n")
+            self.assertRegex(why, r"step 4 of 40 was \d+m?s ago\n")
+            self.assertRegex(self.muster("show", "nan").out, r"progress +step 4 of 40, loss NaN, \S+ ago\n")
+            gate.open()
+            self.muster("wait", "nan")
+
+
+if __name__ == "__main__":
+    unittest.main()
