@@ -66,6 +66,7 @@ void Candidates::heed_pauses(bool heed) {
 }
 
 Fit Candidates::capacity(std::size_t at) const {
+  if (placing_.looks != nullptr && *placing_.looks > 0) --*placing_.looks;
   if (own_ != nullptr) return server_fit(*own_, at, *nodes_[at], placing_.job.spec, type_);
   return core::capacity(*nodes_[at], placing_.job.spec, type_);
 }

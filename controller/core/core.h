@@ -57,7 +57,20 @@ struct Proposal {
   std::vector<Input> inputs;
   std::optional<BootTime> wake_at;  // nothing will change before this by time alone
 };
-Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
+// Where a look at the queue that ran out goes on.
+struct QueueCursor {
+  std::int64_t behind = INT64_MIN;  // this place
+  std::int64_t front = 0;           // the first place when it began: who comes back to a place before that is looked at first
+  std::optional<BootTime> wake_at;  // what those before it wait for
+};
+// What one batch may place, and look at for it: everybody else waits meanwhile. propose() takes from it, also over several calls.
+struct PlacingTurn {
+  std::size_t placements = 64;
+  std::size_t looks = 1U << 17U;           // at what a node could give; one job takes as many as it needs
+  std::optional<QueueCursor> cursor = {};  // in: from the turn before; out: set where there is more, for the next turn
+};
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, PlacingTurn& turn);
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);  // a turn of its own
 
 void observe(Presence& presence, const Ledger& ledger, const Observation& observation, Now now);
 

@@ -237,14 +237,15 @@ void Taken::take(const PlaceResult& placed) {
   if (!placed.nodes.empty()) ports.insert({placed.nodes.front().address, placed.master_port});
 }
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
-  const Placing placing{.taken = taken, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits};
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits,
+                         std::size_t* looks) {
+  const Placing placing{.taken = taken, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits, .looks = looks};
   return Placer(placing).run();
 }
 
-bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits, std::size_t* looks) {
   const Taken nothing;
-  const Placing placing{.taken = nothing, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits};
+  const Placing placing{.taken = nothing, .ledger = ledger, .presence = presence, .job = job, .now = now, .limits = limits, .looks = looks};
   return Placer(placing).never_fits();
 }
 

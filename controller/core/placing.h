@@ -33,12 +33,14 @@ struct Placing {
   const JobRecord& job;
   Now now;
   const Limits& limits;
+  std::size_t* looks = nullptr;  // counted down, as far as there are any; nullptr: nobody counts
 };
 
-PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+PlaceResult place_beside(const Taken& taken, const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits,
+                         std::size_t* looks = nullptr);
 
 // The registered nodes could not hold it, even if they were idle. Depends on the nodes, what is seen of their devices, the limits, and demands_of() alone.
-bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits);
+bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits, std::size_t* looks = nullptr);
 
 // What of a job decides which nodes could ever hold it: equal for equal demands.
 std::string demands_of(const v1::JobSpec& spec);

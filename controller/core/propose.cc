@@ -12,13 +12,13 @@
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kPlacementsMax = 64;    // of one call; the next call goes on
-constexpr std::size_t kQueueLookMax = 1'024;  // looked at in one call: those that only leave a node alone for a while let the others pass
+constexpr std::size_t kQueueLookMax = 1'024;  // looked at in one call; the next turn goes on
 constexpr std::size_t kArchiveMax = 64;
 
 class Proposer {
  public:
-  Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) : ledger_(ledger), presence_(presence), now_(now), limits_(limits) {}
+  Proposer(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, PlacingTurn& turn)
+      : ledger_(ledger), presence_(presence), now_(now), limits_(limits), turn_(turn) {}
 
   Proposal run() && {
     // First: an attempt that ends takes no checkpoint any more, and one that was completed just before its fault is worth an interval of steps.
@@ -171,30 +171,50 @@ class Proposer {
   }
 
   // First in, first out: the first that has to wait lets nobody pass, or a wide job would wait for ever. One that the registered nodes could never
-  // hold waits for other nodes, and one that only leaves a node alone for a while waits for that: they block nobody.
+  // hold waits for other nodes, and one that only leaves a node alone for a while waits for that: they block nobody. When the turn is spent the next one goes
+  // on from there.
   void placements() {
+    std::optional<QueueCursor> cursor = std::exchange(turn_.cursor, std::nullopt);
+    if (ledger_.queue.empty()) return;
+    const std::int64_t front = ledger_.queue.begin()->first;
+    if (!cursor) cursor = QueueCursor{.front = front};
+    if (front < cursor->front) {
+      cursor->behind = INT64_MIN;
+      cursor->front = front;
+    }
+    FittingJobs jobs(ledger_, presence_, now_, limits_, cursor->behind, &turn_.looks);
+    if (place_in_turn(jobs, cursor->wake_at)) {
+      cursor->behind = jobs.reached();
+      turn_.cursor = cursor;
+    } else {
+      sooner(out_.wake_at, cursor->wake_at);
+    }
+  }
+
+  // True: the turn is spent, and there may be more. `wake_at`: when one of those that were passed by may be placed.
+  bool place_in_turn(FittingJobs& jobs, std::optional<BootTime>& wake_at) {
     Taken taken;
-    std::size_t placed = 0, looked = 0;
-    FittingJobs jobs(ledger_, presence_, now_, limits_);
-    while (const JobRecord* job = jobs.next()) {
-      if (placed == kPlacementsMax || ++looked > kQueueLookMax) break;
+    for (std::size_t looked = 0; looked < kQueueLookMax && turn_.placements > 0 && turn_.looks > 0; ++looked) {
+      const JobRecord* job = jobs.next();
+      if (job == nullptr) return jobs.ran_out();
       if (const std::optional<Unheard> unheard = unheard_since_start(ledger_, presence_, *job, now_, limits_)) {
-        sooner(out_.wake_at, unheard->until);
-        if (job->attempts_lost == 0) break;  // the others wait for the same nodes, at least as long
+        sooner(wake_at, unheard->until);
+        if (job->attempts_lost == 0) return false;  // the others wait for the same nodes, at least as long
         continue;
       }
-      PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_);
-      sooner(out_.wake_at, result.retry_at);
+      PlaceResult result = place_beside(taken, ledger_, presence_, *job, now_, limits_, &turn_.looks);
+      sooner(wake_at, result.retry_at);
       if (result.retry_at) continue;
-      if (result.nodes.empty()) break;
+      if (result.nodes.empty()) return false;
       taken.take(result);
-      ++placed;
+      --turn_.placements;
       out_.inputs.emplace_back(ProposePlacement{.job = job->id,
                                                 .attempt = next_attempt(*job, presence_),
                                                 .nodes = std::move(result.nodes),
                                                 .master_port = result.master_port,
                                                 .resume = newest_checkpoint(*job)});
     }
+    return true;
   }
 
   void archive() {
@@ -241,12 +261,20 @@ class Proposer {
   const Presence& presence_;
   Now now_;
   const Limits& limits_;
+  PlacingTurn& turn_;
   Proposal out_;
   std::set<JobId> given_up_;
 };
 
 }  // namespace
 
-Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) { return Proposer(ledger, presence, now, limits).run(); }
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, PlacingTurn& turn) {
+  return Proposer(ledger, presence, now, limits, turn).run();
+}
+
+Proposal propose(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits) {
+  PlacingTurn turn;
+  return propose(ledger, presence, now, limits, turn);
+}
 
 }  // namespace muster::core

@@ -29,17 +29,21 @@ void leave_queue(Ledger& ledger, const JobRecord& job) {
   if (line->second.empty()) ledger.queue_lines.erase(line);
 }
 
-FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits)
-    : ledger_(ledger), presence_(presence), now_(now), limits_(limits) {
-  for (const auto& [resources, line] : ledger.queue_lines) heads_.emplace(line.begin()->first, Head{.line = &line, .at = line.begin(), .fits = false});
+FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, std::int64_t behind, std::size_t* looks)
+    : ledger_(ledger), presence_(presence), now_(now), limits_(limits), reached_(behind), looks_(looks) {
+  for (const auto& [resources, line] : ledger.queue_lines) {
+    const auto first = line.upper_bound(behind);
+    if (first != line.end()) heads_.emplace(first->first, Head{.line = &line, .at = first, .fits = false});
+  }
 }
 
 const JobRecord* FittingJobs::next() {
-  while (!heads_.empty()) {
+  while (!heads_.empty() && !ran_out()) {
+    reached_ = heads_.begin()->first;
     Head head = heads_.begin()->second;
     heads_.erase(heads_.begin());
     const JobRecord& job = ledger_.jobs.at(head.at->second);
-    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_)) continue;  // nor do the others of its line
+    if (!head.fits && never_fits(ledger_, presence_, job, now_, limits_, looks_)) continue;  // nor do the others of its line
     head.fits = true;
     if (++head.at != head.line->end()) heads_.emplace(head.at->first, head);
     return &job;

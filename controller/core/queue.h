@@ -20,8 +20,11 @@ void join_line(Ledger& ledger, const JobRecord& job);  // of a queued job, when 
 // Walks over the queued jobs that the registered nodes could hold, in order. The ledger must not change meanwhile.
 class FittingJobs {
  public:
-  FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits);
-  const JobRecord* next();  // nullptr: no more
+  // Begins behind place `behind`. `looks` are counted down (placing.h), and when there are none left the walk ends.
+  FittingJobs(const Ledger& ledger, const Presence& presence, Now now, const Limits& limits, std::int64_t behind = INT64_MIN, std::size_t* looks = nullptr);
+  const JobRecord* next();  // nullptr: no more, or no looks
+  [[nodiscard]] bool ran_out() const { return looks_ != nullptr && *looks_ == 0 && !heads_.empty(); }
+  [[nodiscard]] std::int64_t reached() const { return reached_; }  // the place up to which jobs were given out, or could not be held
 
  private:
   struct Head {
@@ -33,6 +36,8 @@ class FittingJobs {
   const Presence& presence_;
   Now now_;
   const Limits& limits_;
+  std::int64_t reached_;
+  std::size_t* looks_;
   std::map<std::int64_t, Head> heads_;  // of the lines, by the place of their first job that is still to come
 };
 

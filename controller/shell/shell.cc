@@ -282,8 +282,9 @@ BootTime Shell::horizon(const std::optional<Now>& first_left) {
 void Shell::propose(Batch& batch, BootTime horizon) {
   const Now judged{.wall = now_.wall, .boot = horizon};
   std::optional<BootTime> wake_at;
+  core::PlacingTurn turn{.cursor = placing_goes_on_};
   for (std::size_t round = 0;; ++round) {
-    core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits);
+    core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits, turn);
     wake_at = proposal.wake_at;
     const std::size_t before = batch.rows.size();
     for (const core::Input& input : proposal.inputs) {
@@ -296,6 +297,8 @@ void Shell::propose(Batch& batch, BootTime horizon) {
       break;
     }
   }
+  placing_goes_on_ = turn.cursor;
+  if (placing_goes_on_) wake_at = now_.boot;  // whoever else waits comes first
   wants_propose_ = false;
   const Duration spent = clock_.now().boot - now_.boot;
   pulse_propose_at_ = now_.boot + 10 * spent;
@@ -307,9 +310,11 @@ void Shell::propose(Batch& batch, BootTime horizon) {
 
 void Shell::arm(BootTime wake_at) {
   if (timer_due_ && *timer_due_ <= wake_at) return;
-  // At least a millisecond: a wake-up in the past that changes nothing must not spin.
-  const Duration after = std::max<Duration>(wake_at - now_.boot, std::chrono::milliseconds(1));
-  timer_due_ = now_.boot + after;
+  // At least a millisecond: a wake-up in the past that changes nothing must not spin. From now on, not from the batch's begin: what the batch itself took is no
+  // stall.
+  const BootTime now = clock_.now().boot;
+  const Duration after = std::max<Duration>(wake_at - now, std::chrono::milliseconds(1));
+  timer_due_ = now + after;
   timer_->arm(after, [this] {
     wants_propose_ = true;
     // While a batch is in flight the strand is well, only the disk is busy: no stall.

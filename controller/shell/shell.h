@@ -157,7 +157,8 @@ class Shell {
   std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
   bool open_ = false, in_flight_ = false, failed_ = false;
   bool wants_propose_ = false;
-  std::optional<BootTime> timer_due_;  // set while the timer is armed
+  std::optional<core::QueueCursor> placing_goes_on_;  // set: the last batch could not place all that it had to look at
+  std::optional<BootTime> timer_due_;                 // set while the timer is armed
   std::optional<BootTime> stall_until_;
   BootTime pulse_propose_at_{};  // a batch of pulses alone waits for this: propose must not eat the core
   std::deque<JobId> archive_;

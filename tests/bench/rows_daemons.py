@@ -2,9 +2,10 @@
 
 import os
 import statistics
+import subprocess
 
 from cluster import Cluster, Watcher
-from measuring import MS, now, pause, processes, ranks_of, read
+from measuring import MS, now, pause, processes, ranks_of, read, tool
 
 
 def reattach(options, report, wanted):
@@ -51,6 +52,19 @@ def reattach(options, report, wanted):
                 assert lost.startswith("lost")
             disturbed = sum(ranks_of(job).get(rank) != who for rank, who in ranks.items())
             report.add(names[2], took, "ms", "median <= 1000 ms, 0 disturbed", statistics.median(took) <= 1000 and not disturbed, disturbed=disturbed)
+
+
+def placing(options, report, wanted):
+    """The core alone: one batch is what everybody else waits for."""
+    if not wanted("placing"):
+        return
+    nodes, jobs = (500, 1000) if options.quick else (2000, 4000)
+    longest, whole = [], []
+    for _ in range(options.repeats(30)):
+        words = subprocess.run([tool("placing_bench"), str(nodes), str(jobs)], check=True, capture_output=True, text=True).stdout.split()
+        longest.append(float(words[words.index("longest") + 1]))
+        whole.append(float(words[words.index("all") + 1]))
+    report.add(f"placing-{jobs}-jobs-{nodes}-nodes", longest, "ms", "longest batch: median <= 250 ms", statistics.median(longest) <= 250, whole_ms=statistics.median(whole))
 
 
 def resources(options, report, wanted):

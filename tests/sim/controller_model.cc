@@ -162,9 +162,11 @@ void ControllerModel::run_batch() {
 
 void ControllerModel::settle() {
   if (world_.mutant != Mutant::None) break_by_mutant();
+  core::PlacingTurn turn{.placements = 2, .cursor = placing_goes_on_};  // so few that batches do go on where others ended
   for (int round = 0; round < 32; ++round) {
-    const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_);
-    wake_at_ = proposal.wake_at;
+    const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_, turn);
+    placing_goes_on_ = turn.cursor;
+    wake_at_ = placing_goes_on_ ? clocks().boot : proposal.wake_at;
     bool news = false;
     for (const core::Input& input : proposal.inputs) {
       if (ignored_by_mutant(input)) continue;

@@ -103,6 +103,7 @@ class ControllerModel : public Actor {
   std::map<NodeName, Session> sessions_;
   std::map<std::uint64_t, InstanceId> spoken_for_;  // connection -> instance of its Hello
   std::optional<BootTime> wake_at_;
+  std::optional<core::QueueCursor> placing_goes_on_;
 };
 
 }  // namespace muster::sim

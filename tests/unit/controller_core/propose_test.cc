@@ -169,5 +169,108 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0100")));
 }
 
+// --- what one batch may do of placing ------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> placed_in(SmallWorld& world, PlacingTurn& turn) {
+  std::vector<std::string> jobs;
+  for (const Input& input : propose(world.ledger, world.presence, world.now, world.limits, turn).inputs) {
+    if (const auto* placement = std::get_if<ProposePlacement>(&input)) {
+      jobs.push_back(placement->job.str());
+      world.accept(decide(world.ledger, world.presence, input, world.now, world.limits));
+    }
+  }
+  return jobs;
+}
+using Jobs = std::vector<std::string>;
+
+// As many nodes as there are places in the queue, and nothing settled: what a turn does is the test's matter.
+struct Queue : SmallWorld {
+  explicit Queue(std::uint32_t devices) { node("n0", devices); }
+  void wait_in_line(const std::string& id, std::uint32_t devices) {
+    accept(decide(ledger, presence, SubmitJob{.job = JobId(id), .spec = spec(id, 1, devices), .spec_hash = "h"}, now, limits));
+  }
+};
+
+TEST(Propose, ATurnPlacesSoManyAndTheNextGoesOnBehindThem) {
+  Queue world(9);
+  for (const char* id : {"j1", "j2", "j3", "j4", "j5"}) world.wait_in_line(id, 1);
+  PlacingTurn turn{.placements = 2};
+  EXPECT_EQ(placed_in(world, turn), (Jobs{"j1", "j2"}));
+  EXPECT_EQ(placed_in(world, turn), Jobs{}) << "in a second round of the same batch";
+  ASSERT_TRUE(turn.cursor);
+  turn = {.placements = 2, .cursor = turn.cursor};
+  EXPECT_EQ(placed_in(world, turn), (Jobs{"j3", "j4"}));
+  turn = {.placements = 2, .cursor = turn.cursor};
+  EXPECT_EQ(placed_in(world, turn), (Jobs{"j5"}));
+  EXPECT_FALSE(turn.cursor) << "there is no more";
+}
+
+// Each of a thousand jobs that no node could ever hold costs a look at every node; with no end to that, and no place kept, the job behind them was either
+// never looked at, or held everybody up.
+TEST(Propose, LooksAreBoundedAndTheOneBehindIsReached) {
+  Queue world(4);
+  for (std::uint32_t i = 0; i < 20; ++i) world.wait_in_line(fmt::format("wide{:02}", i), 100 + i);
+  world.wait_in_line("fits", 2);
+  PlacingTurn turn{.looks = 8};
+  int turns = 1;
+  Jobs placed = placed_in(world, turn);
+  for (; placed.empty() && turn.cursor; ++turns) {
+    turn = {.looks = 8, .cursor = turn.cursor};
+    placed = placed_in(world, turn);
+  }
+  EXPECT_EQ(placed, Jobs{"fits"});
+  EXPECT_GT(turns, 1) << "the twenty before it were more than one turn may look at";
+  turn = {.cursor = turn.cursor};
+  EXPECT_EQ(placed_in(world, turn), Jobs{});
+  EXPECT_FALSE(turn.cursor);
+}
+
+TEST(Propose, WhoComesBackToTheFrontIsFirst) {
+  Queue world(3);
+  world.wait_in_line("j0", 1);
+  PlacingTurn turn;
+  ASSERT_EQ(placed_in(world, turn), Jobs{"j0"});
+  for (const char* id : {"j1", "j2", "j3"}) world.wait_in_line(id, 1);
+  turn = {.placements = 1};
+  ASSERT_EQ(placed_in(world, turn), Jobs{"j1"});
+  ASSERT_TRUE(turn.cursor);
+  // j0's rank dies, and the job is back before j2 is placed.
+  v1::Fact started = world.fact("j0", 1), died = started, swept = started;
+  started.mutable_started();
+  died.mutable_exited()->set_signal(9);
+  swept.mutable_swept()->set_reason("ended");
+  for (const v1::Fact& fact : {started, died, swept})
+    world.accept(decide(world.ledger, world.presence, ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact}, world.now, world.limits));
+  world.accept(decide(world.ledger, world.presence, ProposeEnd{.job = JobId("j0"), .attempt = AttemptNo(1)}, world.now, world.limits));
+  ASSERT_EQ(world.job("j0").phase, JobPhase::Queued);
+  turn = {.placements = 1, .cursor = turn.cursor};
+  EXPECT_EQ(placed_in(world, turn), Jobs{"j0"});
+  turn = {.cursor = turn.cursor};
+  EXPECT_EQ(placed_in(world, turn), Jobs{"j2"}) << "one device is left";
+}
+
+// A job that only leaves a node alone for a while was looked at in the turn before: its time is not forgotten.
+TEST(Propose, WhatThoseBeforeTheCursorWaitForIsKept) {
+  Queue world(2);
+  world.wait_in_line("pauses", 1);
+  PlacingTurn turn;
+  ASSERT_EQ(placed_in(world, turn), Jobs{"pauses"});
+  v1::Fact failed = world.fact("pauses", 1), swept = failed;
+  failed.mutable_start_failed()->set_why(v1::START_FAILURE_DISK);
+  swept.mutable_swept()->set_reason("never started");
+  for (const v1::Fact& fact : {failed, swept})
+    world.accept(decide(world.ledger, world.presence, ReportFact{.node = NodeName("n0"), .instance = InstanceId("i1"), .fact = fact}, world.now, world.limits));
+  world.accept(decide(world.ledger, world.presence, ProposeEnd{.job = JobId("pauses"), .attempt = AttemptNo(1)}, world.now, world.limits));
+  world.wait_in_line("j1", 1);
+  turn = {.placements = 1};
+  ASSERT_EQ(placed_in(world, turn), Jobs{"j1"});
+  ASSERT_TRUE(turn.cursor);
+  turn = {.cursor = turn.cursor};
+  const Proposal last = propose(world.ledger, world.presence, world.now, world.limits, turn);
+  EXPECT_FALSE(turn.cursor);
+  ASSERT_TRUE(last.wake_at);
+  EXPECT_LE(*last.wake_at, world.now.boot + world.limits.start_pause);
+}
+
 }  // namespace
 }  // namespace muster::core
