@@ -11,10 +11,10 @@
 #include "client/commands/done_stages.h"
 #include "client/commands/plan_code.h"
 #include "client/commands/plan_patches.h"
+#include "client/commands/plan_warnings.h"
 #include "client/commands/spec_file.h"
 #include "client/commands/stage_keys.h"
 #include "client/commands/submit.h"
-#include "client/import/shell_script.h"
 #include "client/render/launch_text.h"
 #include "client/render/table.h"
 
@@ -30,17 +30,9 @@ struct PlanOptions {
   bool contents = false;
 };
 
-// Where muster answers the launcher that a node's script calls: what the script computes from its own numbers. Of a script that is on this machine.
-std::string computed_text(const v1::JobSpec& spec, const render::Style& style) {
-  const v1::LaunchSpec& launch = spec.launch();
-  if (launch.per() != v1::LAUNCH_PER_NODE || !launch.adopt()) return {};
-  std::vector<std::string> command(launch.run().begin(), launch.run().end());
-  if (command.empty()) command.push_back(launch.script());
-  std::vector<std::string> replaced;
-  for (const auto& [name, value] : launch.vars()) replaced.push_back(name);
+std::string script_text(const v1::JobSpec& spec, const render::Style& style) {
   std::string out;
-  for (const std::string& line : import::computed_warnings(import::shell_script_of(command, spec.code().at()), replaced))
-    out += style.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n";
+  for (const std::string& line : script_warnings(spec)) out += style.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n";
   return out;
 }
 
@@ -64,7 +56,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan, const P
   part(render::files_text(plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
   part(code_patches_text(plan.spec(), context.out));
   part(patches_text(plan, context.out));
-  part(computed_text(plan.spec(), context.out));
+  part(script_text(plan.spec(), context.out));
   for (const std::string& line : plan.warnings()) part(context.out.paint(render::Tint::Warn, "# " + render::printable(line)) + "\n");
   for (const auto& companion : plan.companions()) part(render::companion_text(companion, context.out));
   for (const auto& rank : plan.ranks()) fmt::print("\n{}", render::launch_text(rank, context.out));

@@ -60,6 +60,14 @@ std::map<std::string, std::string> beside_the_copy(const v1::JobSpec& spec) {
 
 }  // namespace
 
+std::vector<std::string> code_warnings(const v1::JobSpec& spec) {
+  std::vector<std::string> lines;
+  if (spec.code().patches().empty()) return lines;
+  for (const auto& [key, text] : beside_the_copy(spec))
+    lines.push_back(fmt::format("{} names the code without the patches ({}); write it relative to the code directory", key, text));
+  return lines;
+}
+
 std::string code_patches_text(const v1::JobSpec& spec, const render::Style& style) {
   if (spec.code().patches().empty()) return {};
   std::string out;
@@ -73,8 +81,7 @@ std::string code_patches_text(const v1::JobSpec& spec, const render::Style& styl
   note(render::Tint::Dim, fmt::format("code.patches: node K copies {} to {} and puts on it, in this order:", spec.code().at(),
                                       engine::code_dir(spec, "${out}", 0).replace(std::string_view("${out}/code/node-").size(), 1, "K")));
   for (const v1::CodePatch& patch : spec.code().patches()) note(render::Tint::Dim, patch_lines(patch));
-  for (const auto& [key, text] : beside_the_copy(spec))
-    note(render::Tint::Warn, fmt::format("{} names the code without the patches ({}); write it relative to the code directory", key, text));
+  for (const std::string& line : code_warnings(spec)) note(render::Tint::Warn, line);
   return out;
 }
 

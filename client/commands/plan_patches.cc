@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -60,27 +61,47 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   return files;
 }
 
-}  // namespace
-
-std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style) {
-  std::string out;
+struct Looks {
+  std::function<void(const std::string& why)> elsewhere;  // it is not on this machine
+  std::function<void(const std::string& why)> refused;    // the file does not take the change
+  std::function<void(const std::string& source, const std::string& before, const std::string& after)> changed;
+};
+void look_at_each(const v1::PlanJobResponse& plan, const Looks& looks) {
   for (const engine::FilePatch& file : filled(plan)) {
-    const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
     std::error_code error;
     const auto text = std::filesystem::is_regular_file(file.source, error)
                           ? io::read_regular_file(file.source, patch::kFileBytesMax)
                           : Result<std::string>(fail(ErrorCode::NotFound, fmt::format("'{}' is not on this machine", file.source)));
     if (!text) {
-      note(render::Tint::Dim, text.error().message + ": it is changed on each node");
+      looks.elsewhere(text.error().message);
       continue;
     }
     const auto texts = both(file, *text);
-    if (!texts)
-      note(render::Tint::Warn, texts.error().message);
+    if (texts)
+      looks.changed(file.source, texts->first, texts->second);
     else
-      out += printed(render::line_diff(file.source, "its copy", texts->first, texts->second), style);
+      looks.refused(texts.error().message);
   }
+}
+
+}  // namespace
+
+std::string patches_text(const v1::PlanJobResponse& plan, const render::Style& style) {
+  std::string out;
+  const auto note = [&](render::Tint tint, const std::string& text) { out += style.paint(tint, "# " + render::printable(text)) + "\n"; };
+  look_at_each(plan, {.elsewhere = [&](const std::string& why) { note(render::Tint::Dim, why + ": it is changed on each node"); },
+                      .refused = [&](const std::string& why) { note(render::Tint::Warn, why); },
+                      .changed = [&](const std::string& source, const std::string& before,
+                                     const std::string& after) { out += printed(render::line_diff(source, "its copy", before, after), style); }});
   return out;
+}
+
+std::vector<std::string> patch_warnings(const v1::PlanJobResponse& plan) {
+  std::vector<std::string> lines;
+  look_at_each(plan, {.elsewhere = [](const std::string&) {},
+                      .refused = [&](const std::string& why) { lines.push_back(why); },
+                      .changed = [](const std::string&, const std::string&, const std::string&) {}});
+  return lines;
 }
 
 }  // namespace muster::client

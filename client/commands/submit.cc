@@ -14,8 +14,10 @@
 #include "client/commands/done_stages.h"
 #include "client/commands/follow.h"
 #include "client/commands/follow_chain.h"
+#include "client/commands/plan_warnings.h"
 #include "client/commands/spec_notes.h"
 #include "client/commands/stage_keys.h"
+#include "common/engine/patch_plan.h"
 
 namespace muster::client {
 namespace {
@@ -127,11 +129,33 @@ void warn(const Context& context, const v1::SubmitJobResponse& response) {
   for (const std::string& line : response.warnings()) fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, render::printable("muster: " + line)));
 }
 
+// What `muster plan` would warn of. The controller fills in what files are changed with; where it does not plan the job, the submission says why.
+void warn_as_plan_does(const Context& context, const Session& session, const std::vector<const v1::JobSpec*>& specs, Interrupt* interrupt) {
+  std::set<std::string> told;
+  for (const v1::JobSpec* spec : specs) {
+    v1::PlanJobResponse plan;
+    *plan.mutable_spec() = *spec;
+    if (!engine::file_patches(*spec).empty()) {
+      v1::PlanJobRequest request;
+      *request.mutable_spec() = *spec;
+      request.add_ranks(0);
+      if (spec->has_stage())
+        for (const v1::JobSpec* stage : specs) *request.add_stages() = *stage;
+      auto answer = ask(session, &Jobs::PlanJob, request, interrupt);
+      if (!answer) continue;
+      plan = *std::move(answer);
+    }
+    for (const std::string& line : plan_warnings(plan))
+      if (told.insert(line).second) fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, render::printable("muster: " + line)));
+  }
+}
+
 Result<int> submit_one(const Context& context, v1::JobSpec spec, const SubmitOptions& options, const std::string& request_id) {
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(spec);
   request.set_request_id(request_id);
   return with_session(context, options, [&](const Session& session, Interrupt* interrupt) -> Result<int> {
+    warn_as_plan_does(context, session, {&request.spec()}, interrupt);
     auto response = send(session, request, interrupt);
     if (!response && interrupt != nullptr && interrupt->fired()) return fail(unanswered(request, *interrupt));
     if (!response) return fail(std::move(response.error()));
@@ -151,6 +175,9 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
     stages[i].mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
   }
   return with_session(context, options, [&](const Session& session, Interrupt* interrupt) -> Result<int> {
+    std::vector<const v1::JobSpec*> specs;
+    for (const v1::JobSpec& stage : stages) specs.push_back(&stage);
+    warn_as_plan_does(context, session, specs, interrupt);
     DoneStages done;
     v1::SubmitJobRequest request;
     request.set_request_id(request_id);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 #include "client/import/exported.h"
@@ -96,7 +97,9 @@ void as_it_is(const Observed& observed, const launcher::MoreThanLaunch& more, Im
                                  "muster answers its launcher with the job's nodes, processes and master"};
   put_environment(read_from_outside(observed.script.text, observed.before, draft.engine), "what the script reads from the environment that it was imported in",
                   out);
-  for (std::string& line : computed_warnings(observed.script, {})) {
+  std::vector<std::string> warnings = computed_warnings(observed.script, {});
+  std::ranges::move(weights_warnings(observed.script, {}), std::back_inserter(warnings));
+  for (std::string& line : warnings) {
     draft.remarks["launch.run"].push_back("look at this: " + line);
     out.notes.push_back(std::move(line));
   }

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
 #include "common/io/file.h"
 #include "common/launcher/computed.h"
+#include "common/launcher/shell_words.h"
 
 namespace muster::import {
 namespace {
@@ -53,6 +55,27 @@ std::vector<std::string> computed_warnings(const ShellScript& script, const std:
         fmt::format("{}:{}: '{}' is computed from the script's own {}, while the launcher gets the job's: take the script's assignments of such variables "
                     "out, or replace them by launch.vars",
                     script.name, one.line, one.text, one.variable));
+  }
+  return lines;
+}
+
+std::vector<std::string> weights_warnings(const ShellScript& script, const std::vector<std::string>& replaced) {
+  constexpr std::string_view kFlag = "--no-save-optim";
+  std::vector<std::string> lines;
+  for (const launcher::ShellCommand& command : launcher::shell_commands(script.text)) {
+    for (const launcher::ShellWord& word : command) {
+      const auto name = launcher::shell_assignment(word.text).name;
+      if (!name.empty() && std::ranges::find(replaced, name) != replaced.end()) continue;
+      for (std::size_t at = word.text.find(kFlag); at != std::string_view::npos; at = word.text.find(kFlag, at + kFlag.size())) {
+        const std::string_view behind = word.text.substr(at + kFlag.size(), 1);
+        if (!behind.empty() && (behind == "-" || behind == "_" || std::isalnum(static_cast<unsigned char>(behind.front())) != 0)) continue;
+        const auto line = word.line + static_cast<std::size_t>(std::ranges::count(word.text.substr(0, at), '\n'));
+        lines.push_back(
+            fmt::format("{}:{}: --no-save-optim: checkpoints hold weights alone, so that no attempt goes on from them: take it out (the --no-load-* may stay), "
+                        "or write resume: none",
+                        script.name, line));
+      }
+    }
   }
   return lines;
 }

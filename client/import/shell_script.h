@@ -17,5 +17,7 @@ ShellScript shell_script_of(const std::vector<std::string>& command, const std::
 // With launch.per: node: a line for each value that the script computes from its own idea of what muster replaces, as NNODES. `replaced`: variables whose
 // assignments the spec replaces (launch.vars), which are muster's then.
 std::vector<std::string> computed_warnings(const ShellScript& script, const std::vector<std::string>& replaced);
+// A line for each --no-save-optim: what the script saves then is nothing to go on from.
+std::vector<std::string> weights_warnings(const ShellScript& script, const std::vector<std::string>& replaced);
 
 }  // namespace muster::import

@@ -77,6 +77,7 @@ class Reader {
       known->second = !given && !itself && (mentions.empty() || std::ranges::any_of(mentions, is_own));
       return;
     }
+    if (std::ranges::find(given_, assignment.name) != given_.end()) return;  // what the script computes for it is not used
     if (is_copy(assignment.value, mentions)) {
       if (const auto from = replaced_.find(mentions.front().name); from != replaced_.end()) replaced_[assignment.name] = from->second;
       return;
@@ -91,8 +92,7 @@ class Reader {
     if (found_.size() >= kToldMost) return true;
     const std::string_view shown = word.text.size() > kTextMost ? word.text.substr(0, utf8_prefix(word.text.substr(0, kTextMost))) : word.text;
     Computed computed{.line = word.line, .variable = std::string(mention.name), .text = std::string(shown), .own = from->second};
-    std::ranges::replace_if(
-        computed.text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+    std::ranges::replace_if(computed.text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
     if (word.text.size() > kTextMost) computed.text += " ...";
     found_.push_back(std::move(computed));
     return true;
