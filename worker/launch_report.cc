@@ -13,7 +13,7 @@ namespace muster::worker {
 namespace {
 
 constexpr std::size_t kReportMost = 1U << 20U;
-constexpr std::size_t kNameMost = 64;
+constexpr std::size_t kNameMost = 64, kPathMost = 4095;
 
 std::optional<int> take_number(std::string_view& line) {
   int number = 0;
@@ -28,6 +28,8 @@ bool take_word(std::string_view& line, std::string_view word) {
   line.remove_prefix(word.size());
   return true;
 }
+
+bool is_path(std::string_view text) { return text.starts_with('/') && text.size() <= kPathMost; }
 
 std::string printable(std::string_view name) {
   std::string text(name.substr(0, kNameMost));
@@ -64,9 +66,30 @@ LaunchEnd parse_launch_report(std::string_view text) {
   return bad;
 }
 
-LaunchEnd read_launch_report(const std::filesystem::path& path) {
-  const auto text = io::read_regular_file(path, kReportMost);
-  return text ? parse_launch_report(*text) : LaunchEnd();
+Launches parse_launches(std::string_view text) {
+  Launches launches;
+  // A last line without its end is still being written.
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (take_word(line, "begin ")) {
+      launches.any = true;
+    } else if (take_word(line, "log ")) {
+      const auto rank = take_number(line);
+      if (rank && *rank >= 0 && is_path(line)) launches.logs.push_back({.rank = static_cast<std::uint32_t>(*rank), .path = std::string(line)});
+    } else if (take_word(line, "saves ") && !launches.saves) {
+      const auto first = take_number(line), ranks = take_number(line);
+      const bool alone = take_word(line, "alone ");
+      if (!first || !ranks || *first < 0 || *ranks < 0 || (!alone && !take_word(line, "whole ")) || !is_path(line)) continue;
+      launches.saves = {
+          .first_rank = static_cast<std::uint32_t>(*first), .ranks = static_cast<std::uint32_t>(*ranks), .weights_alone = alone, .dir = std::string(line)};
+    }
+  }
+  return launches;
 }
+
+std::string read_launches(const std::filesystem::path& path) { return io::read_regular_file(path, kReportMost).value_or(std::string()); }
+
+LaunchEnd read_launch_report(const std::filesystem::path& path) { return parse_launch_report(read_launches(path)); }
 
 }  // namespace muster::worker

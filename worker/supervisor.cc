@@ -149,8 +149,9 @@ void Supervisor::exited(pid_t pid, const ProcessOf& process, const siginfo_t& in
 }
 
 void Supervisor::rank_exited(std::uint32_t rank, int code, int signal) {
-  judge_script(code, signal);
+  const std::optional<std::uint32_t> training_rank = judge_script(code, signal);
   auto& exited = *events_.add().mutable_exited();
+  if (training_rank) exited.set_training_rank(*training_rank);
   exited.set_rank(rank);
   exited.set_code(code);
   exited.set_signal(signal);

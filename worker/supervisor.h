@@ -24,6 +24,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,9 +86,10 @@ class Supervisor {
   [[nodiscard]] std::optional<std::uint32_t> scripts_own_rank() const;
   void begin_looking();
   void look_for_ranks(Duration least_age);
+  bool look_at_launches();
   void descendant_ended(pid_t pid, int code, int signal);
   bool follows();
-  void judge_script(int& code, int& signal);
+  std::optional<std::uint32_t> judge_script(int& code, int& signal);
   void signal_descendants(int number) const;
   void say_in_log(const std::string& line) const;
   void stop(rundir::v1::StopRequested::Why why, bool at_once);
@@ -140,6 +142,8 @@ class Supervisor {
   std::optional<ScriptRanks> script_ranks_;  // of a script
   std::optional<BootTime> look_at_;          // for them, again
   Duration look_apart_{};                    // the next time
+  bool saves_told_ = false;                  // where a launch of the script would have saved
+  std::set<std::string> launch_logs_told_;   // of ranks that the script's launches have started
   BootTime lease_until_{};
   std::optional<BootTime> setup_by_;       // it is too late then
   std::optional<BootTime> kill_at_;        // end of the stop's grace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 
 #include "common/io/file.h"
@@ -21,6 +22,16 @@ constexpr int kKilledBase = 128;  // a shell's status for a child that signal N 
 constexpr auto kNameAgainAfter = std::chrono::milliseconds(200);
 // Nobody tells of a process that a script starts. A look takes a fraction of a millisecond: at once often, then seldom.
 constexpr Duration kLookFirst = std::chrono::milliseconds(100), kLookApartMost = std::chrono::seconds(10);
+
+// "rank 5", "rank 5, which the script had left running, ...".
+std::optional<std::uint32_t> number_of_rank(std::string_view name) {
+  constexpr std::string_view kRank = "rank ";
+  if (!name.starts_with(kRank)) return std::nullopt;
+  std::uint32_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kRank.size(), end, number);
+  return parsed.ec == std::errc() && (parsed.ptr == end || *parsed.ptr == ',') ? std::optional(number) : std::nullopt;
+}
 
 std::string how(int code, int signal) { return signal != 0 ? "was ended by signal " + std::to_string(signal) : "ended with status " + std::to_string(code); }
 
@@ -79,7 +90,28 @@ void Supervisor::look_for_ranks(Duration least_age) {
     seen.set_log(found.log);
   }
   look_apart_ = std::min(2 * look_apart_, kLookApartMost);
-  if (!script_ranks_->full() && ::access(run_.shim_report().c_str(), F_OK) != 0) look_at_ = clock_.now().boot + look_apart_;
+  if (!look_at_launches() && !script_ranks_->full()) look_at_ = clock_.now().boot + look_apart_;
+}
+
+// True: the script has made a launch.
+bool Supervisor::look_at_launches() {
+  const Launches launches = parse_launches(read_launches(run_.shim_report()));
+  if (launches.saves && !saves_told_) {
+    saves_told_ = true;
+    auto& told = *events_.add().mutable_script_launched();
+    told.set_first_rank(launches.saves->first_rank);
+    told.set_ranks(launches.saves->ranks);
+    told.set_save(launches.saves->dir);
+    told.set_weights_alone(launches.saves->weights_alone);
+  }
+  // Without a process: nobody had the file before, so that all of it is the rank's.
+  for (const LaunchLog& log : launches.logs) {
+    if (launch_logs_told_.size() >= ScriptRanks::kToldMost || !launch_logs_told_.insert(log.path).second) continue;
+    auto& seen = *events_.add().mutable_script_rank_seen();
+    seen.set_rank(log.rank);
+    seen.set_log(log.path);
+  }
+  return launches.any;
 }
 
 // Those whose parent the script was: a dead one's environment cannot be read any more, and one that is about to exec has the script's still.
@@ -116,27 +148,31 @@ bool Supervisor::follows() {
 
 // What a launcher inside has told, or one that was left running, counts for the script, whose own status may be that of a `tee`. A launcher that has told
 // nothing may have been killed with the script: that is no better reason than the script's own.
-void Supervisor::judge_script(int& code, int& signal) {
-  if (!runs_script() || phase_ != Phase::Running || signal != 0) return;
+// Which rank of the training it was, where it was one.
+std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
+  if (!runs_script() || phase_ != Phase::Running || signal != 0) return std::nullopt;
   const LaunchEnd told = read_launch_report(run_.shim_report());
   End true_end = descendant_end_;
   std::string why = descendant_failure_;
+  std::optional<std::uint32_t> rank = number_of_rank(why);
   if (told.bad() && (code == 0 || !told.name.empty())) {
     true_end = {.code = told.code, .signal = told.signal};
     why = told.name.empty() ? "the launcher inside was killed" : told.name + " of the launcher inside " + how(told.code, told.signal);
+    rank = number_of_rank(told.name);
   } else if (code != 0) {
-    return;
+    return std::nullopt;
   } else if (why.empty()) {
     if (!told.launched && !launch_.shim_dir().empty())
       say_in_log(
           "muster: the script called no launcher that muster answers (torchrun, msrun, python -m torch.distributed.run, by the PATH it was given): what it "
           "started had its place from the script alone");
-    return;
+    return std::nullopt;
   }
-  if (true_end.code == code && true_end.signal == signal) return;
+  if (!rank && true_end.code == code && true_end.signal == signal) return std::nullopt;
   say_in_log("muster: the script " + how(code, signal) + ", and " + why);
   code = true_end.code;
   signal = true_end.signal;
+  return rank;
 }
 
 // The job's user may have put anything in its log's place.

@@ -52,6 +52,7 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   exited->set_success_seen(exit.success_seen);
   if (exit.step) exited->set_step(*exit.step);
   if (exit.total) exited->set_total(*exit.total);
+  if (exit.training_rank) exited->set_training_rank(*exit.training_rank);
   return fact;
 }
 
@@ -131,6 +132,15 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.first_step) {
     v1::Fact fact = fact_at(run, seen.first_step_at);
     fact.mutable_first_step()->set_step(*seen.first_step);
+    facts.push_back(std::move(fact));
+  }
+  if (seen.script_launch) {
+    v1::Fact fact = fact_at(run, seen.script_launch->at);
+    v1::ScriptLaunched* launched = fact.mutable_script_launched();
+    launched->set_first_rank(seen.script_launch->first_rank);
+    launched->set_ranks(seen.script_launch->ranks);
+    launched->set_save(seen.script_launch->save);
+    launched->set_weights_alone(seen.script_launch->weights_alone);
     facts.push_back(std::move(fact));
   }
   // By the clock that nobody sets: the first to end is the one that is asked why. Equal times keep rank order: the same directory always gives the same facts

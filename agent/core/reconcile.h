@@ -44,8 +44,17 @@ struct ExitSeen {
   BootTime boot{};       // the same moment; tells which came first, also when somebody sets the clock in between
   std::string evidence;  // the agent's own mark: what agent/watch found in the rank's log
   v1::EvidenceKind evidence_kind = v1::EVIDENCE_KIND_UNSPECIFIED;
-  bool success_seen = false;                // the agent's own mark
-  std::optional<std::int64_t> step, total;  // the agent's own mark: the last step that the rank's log tells, and of how many
+  bool success_seen = false;                   // the agent's own mark
+  std::optional<std::int64_t> step, total;     // the agent's own mark: the last step that the rank's log tells, and of how many
+  std::optional<std::uint32_t> training_rank;  // of a node's script: the rank inside it whose end this was
+};
+
+// The first launch inside a node's script that would have saved somewhere.
+struct ScriptLaunchSeen {
+  std::uint32_t first_rank = 0, ranks = 0;
+  std::string save;  // absolute
+  bool weights_alone = false;
+  WallTime at{};
 };
 
 // Of a companion, one a name; told once its evidence is known.
@@ -93,6 +102,7 @@ struct RunSeen {
   bool stop_requested = false;
   std::map<std::uint32_t, ExitSeen> exits;
   std::vector<CompanionExitSeen> companion_exits;
+  std::optional<ScriptLaunchSeen> script_launch;
   std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
   bool setting_up = false;                 // runtime.image is being brought, or runtime.setup is under way
   bool swept = false;                      // the worker's last word, or the agent's own mark after a sweep

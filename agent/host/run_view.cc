@@ -176,6 +176,7 @@ void RunView::fold(const Event& event) {
               .killed_unasked = exited.killed_unasked(),
               .at = at,
               .boot = BootTime(Duration(event.boot_ns()))};
+      if (exited.has_training_rank()) exit.training_rank = exited.training_rank();
       if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {
         exit.evidence = end->second.evidence;
         exit.evidence_kind = end->second.kind;
@@ -206,7 +207,13 @@ void RunView::fold(const Event& event) {
       seen_.swept_at = at;
       break;
     case Event::kScriptRankSeen: fold(event.script_rank_seen()); break;
-    case Event::kScriptLaunched:
+    case Event::kScriptLaunched: {
+      const auto& launched = event.script_launched();
+      if (seen_.script_launch) break;
+      seen_.script_launch = {
+          .first_rank = launched.first_rank(), .ranks = launched.ranks(), .save = launched.save(), .weights_alone = launched.weights_alone(), .at = at};
+      break;
+    }
     case Event::WHAT_NOT_SET: break;  // of a newer worker
   }
 }

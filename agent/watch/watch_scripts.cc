@@ -15,13 +15,15 @@
 namespace muster::agent {
 namespace {
 
-// "muster: the script ended with status 0, and rank 5, which the script had left running, was ended by signal 9": the worker's last word in the script's log.
+// "muster: the script ended with status 0, and rank 5, which the script had left running, was ended by signal 9", or "... rank 5 of the launcher inside ...":
+// the worker's last word in the script's log.
 struct LastWord {
   std::string line;
   std::optional<std::uint32_t> rank;
 };
 LastWord last_word(std::string_view tail) {
-  constexpr std::string_view kBegin = "muster: ", kScript = "the script ", kRank = ", and rank ", kLeft = ", which the script had left running, ";
+  constexpr std::string_view kBegin = "muster: ", kScript = "the script ", kRank = ", and rank ", kLeft = ", which the script had left running, ",
+                             kInside = " of the launcher inside ";
   const std::size_t at = tail.rfind(std::string(kBegin) + std::string(kScript));
   if (at == std::string_view::npos || (at > 0 && tail[at - 1] != '\n')) return {};
   std::string_view line = tail.substr(at + kBegin.size());
@@ -31,7 +33,8 @@ LastWord last_word(std::string_view tail) {
   std::uint32_t rank = 0;
   const char* const end = line.data() + line.size();
   const auto parsed = std::from_chars(line.data() + name + kRank.size(), end, rank);
-  if (parsed.ec != std::errc() || !std::string_view(parsed.ptr, end).starts_with(kLeft)) return {};
+  const std::string_view rest(parsed.ptr, end);
+  if (parsed.ec != std::errc() || (!rest.starts_with(kLeft) && !rest.starts_with(kInside))) return {};
   return {.line = as_utf8(std::string(line)), .rank = rank};
 }
 

@@ -5,6 +5,7 @@
 //       attempt-N/          ${save.dir}: what attempt N writes, and no other
 //     resume/
 //       attempt-N/          ${resume.dir}: links to the one step that attempt N goes on from
+//       attempt-N.earlier/JOB/  links to what an earlier job has saved, for the --load of a node's script (worker/shim/earlier.h)
 //     work/
 //       attempt-N/
 //         rank_R/           working directory of a rank whose engine needs one of its own (mindformers)

@@ -56,6 +56,14 @@ struct HeldBy {
   std::vector<HeldOn> nodes;
 };
 
+// A whole checkpoint of an earlier job whose node's script named the directory `as`; without a path: that job has none.
+struct SavedBefore {
+  std::string as;
+  std::string job;
+  std::string path;
+  std::int64_t step = 0;
+};
+
 // Everything a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
   const v1::JobSpec* spec = nullptr;  // defaults filled in
@@ -72,6 +80,7 @@ struct LaunchRequest {
   bool resume_from_start = false;             // by spec.start: no attempt of this job wrote it
   std::vector<HeldOn> resume_held;            // checkpoint.storage: local: who has what lies in resume_source
   std::map<std::string, HeldBy> stages_held;  // and what stages have saved
+  std::vector<SavedBefore> saved;             // launch.per: node: what its script may name with --load; newest first of each directory
   // ${start.dir}: what spec.start gives as weights; empty: nothing. Of a checkpoint it is the directory of links, else the directory that the spec names.
   std::string start_dir;
   // Plan these ranks alone, and rank 0, by whose values goes what is said once for all: each is what it is in the whole plan.
@@ -162,6 +171,8 @@ struct KeyedProblem {
 //   drop NAME              takes the flag out
 //   drop-value NAME        takes the option out, with its value
 //   match NAME OTHER       the flag NAME is there exactly when OTHER is
+//   saves NAME FLAG        changes nothing: the directory that NAME has is where the script would save, and with FLAG it would save weights alone
+//   loads NAME             where NAME has a directory that an earlier job's script would have saved in: that job's checkpoints instead
 using ArgumentEdits = std::vector<std::string>;
 
 struct Engine {
@@ -236,6 +247,16 @@ bool saves_apart(const v1::JobSpec& spec);
 
 // The rank table alone, from spec and nodes: that of every plan of the attempt. Null: this launch has none. Errors as of plan_launch().
 Result<std::shared_ptr<const ranktable::TableFile>> plan_table(const LaunchRequest& request);
+
+// launch.per: node: where a rank of the training runs, inside of a node's script. Nothing: there is none of this number.
+struct TrainingPlace {
+  std::size_t node = 0;  // whose script: a rank of the plan with this number's first_rank
+  std::uint32_t local_rank = 0;
+};
+std::optional<TrainingPlace> training_place(const LaunchRequest& request, std::uint32_t number);
+// The script's own plan with what muster's launcher gives this rank over it, as far as the engine tells which launcher that is. What the script exports is not
+// known.
+RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std::uint32_t number, TrainingPlace place);
 
 // One node's part as it goes over the wire; boot, instance, graces, ports and limits are the caller's (controller/links).
 v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan, std::size_t node);

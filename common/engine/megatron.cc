@@ -139,8 +139,10 @@ void check_parallel(const v1::JobSpec& spec, const CommandLine& command, Problem
                                                expert, ranks, tensor, pipeline, context)});
 }
 
-// A checkpoint without the optimizer is weights: the step count goes on, the state is lost.
+// A checkpoint without the optimizer is weights: the step count goes on, the state is lost. A node's script runs as it is: its launcher tells (ScriptLaunched),
+// and no attempt goes on from what it saves.
 void check_resumable(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
+  if (spec.launch().per() == v1::LAUNCH_PER_NODE && spec.launch().adopt()) return;
   if (!spec.resume().enabled() || !has_option(command, "--save") || !has_option(command, "--no-save-optim")) return;
   problems.push_back({.key = key_of(command, "--no-save-optim"),
                       .message = "with --no-save-optim checkpoints hold weights alone, from which a later attempt cannot go on; leave it out, or start every "

@@ -10,6 +10,8 @@
 //   MUSTER_SHIM_GRACE_MS      between SIGTERM and SIGKILL, once one of them has failed
 //   MUSTER_SHIM_RESTARTS, MUSTER_SHIM_MAX_RESTARTS    for TORCHELASTIC_*
 //   MUSTER_SHIM_EDITS         ArgumentEdits, a line each
+//   MUSTER_SHIM_SAVED         LaunchRequest::saved, a line each: directory, job, step and checkpoint, a tab between
+//   MUSTER_SHIM_LINKS         directory to make links to such checkpoints in
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +26,10 @@ namespace muster::engine {
 namespace {
 
 constexpr const char* kNodeSource = "launch.per: node";
+constexpr const char* kInsideSource = "launcher in the script";
+constexpr std::size_t kSavedBytesMax = 32 << 10;
+
+bool has_tab(std::string_view text) { return text.find_first_of("\t\n") != std::string_view::npos; }
 
 bool is_script(const v1::JobSpec& spec) { return spec.launch().per() == v1::LAUNCH_PER_NODE; }
 bool is_torch_like(const Engine& engine) { return engine.name == "torch" || engine.name == "megatron" || engine.name == "mindspeed-mm"; }
@@ -37,6 +43,14 @@ void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::strin
   put(rank.env, "MUSTER_SHIM_RESTARTS", std::to_string(request.attempt > 0 ? request.attempt - 1 : 0), "muster");
   put(rank.env, "MUSTER_SHIM_MAX_RESTARTS", std::to_string(request.spec->recovery().max_restarts()), "muster");
   put(rank.env, "MUSTER_SHIM_EDITS", edits, "muster");
+  std::string saved;
+  for (const SavedBefore& one : request.saved) {
+    if (has_tab(one.as) || has_tab(one.path) || saved.size() > kSavedBytesMax) continue;
+    saved += fmt::format("{}\t{}\t{}\t{}\n", one.as, one.job, one.step, one.path);
+  }
+  if (saved.empty()) return;
+  put(rank.env, "MUSTER_SHIM_SAVED", std::move(saved), "muster");
+  put(rank.env, "MUSTER_SHIM_LINKS", fmt::format("{}/resume/attempt-{}.earlier", request.out_dir, request.attempt), "muster");
 }
 
 }  // namespace
@@ -51,6 +65,58 @@ std::size_t training_world(const LaunchRequest& request) {
   std::size_t ranks = 0;
   for (const NodeSlot& node : request.nodes) ranks += std::max<std::size_t>(1, node.devices.size());
   return ranks;
+}
+
+std::optional<TrainingPlace> training_place(const LaunchRequest& request, std::uint32_t number) {
+  if (!is_script(*request.spec)) return std::nullopt;
+  for (std::size_t node = 0; node < request.nodes.size(); ++node) {
+    const auto here = static_cast<std::uint32_t>(std::max<std::size_t>(1, request.nodes[node].devices.size()));
+    if (number < here) return TrainingPlace{.node = node, .local_rank = number};
+    number -= here;
+  }
+  return std::nullopt;
+}
+
+// As worker/shim/place.cc does it.
+RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std::uint32_t number, TrainingPlace place) {
+  RankPlan rank = script;
+  rank.local_rank = place.local_rank;
+  std::erase_if(rank.env, [](const auto& variable) { return variable.first.starts_with("MUSTER_SHIM_"); });
+  const NodeSlot& node = request.nodes[place.node];
+  const std::string own = std::to_string(number), local = std::to_string(place.local_rank), world = std::to_string(training_world(request));
+  const std::string here = std::to_string(std::max<std::size_t>(1, node.devices.size()));
+  const auto give = [&rank](const char* name, std::string value) { put(rank.env, name, std::move(value), kInsideSource); };
+  give("MUSTER_RANK", own);
+  give("MUSTER_LOCAL_RANK", local);
+  give("MUSTER_WORLD_SIZE", world);
+  give("MUSTER_LOCAL_WORLD_SIZE", here);
+  const std::string address = request.nodes.front().address, port = std::to_string(request.master_port);
+  if (request.spec->launch().launcher() == v1::LAUNCHER_MSRUN) {
+    for (const auto& [name, value] : {std::pair{"MS_ROLE", std::string("MS_WORKER")},
+                                      {"MS_WORKER_NUM", world},
+                                      {"MS_SCHED_HOST", address},
+                                      {"MS_SCHED_PORT", port},
+                                      {"MS_NODE_ID", own},
+                                      {"RANK_ID", own},
+                                      {"RANK_SIZE", world}})
+      give(name, value);
+    if (place.local_rank < node.devices.size()) give("DEVICE_ID", std::to_string(node.devices[place.local_rank]));
+    rank.env.erase("ASCEND_RT_VISIBLE_DEVICES");
+    return rank;
+  }
+  for (const auto& [name, value] : {std::pair{"RANK", own},
+                                    {"LOCAL_RANK", local},
+                                    {"WORLD_SIZE", world},
+                                    {"LOCAL_WORLD_SIZE", here},
+                                    {"GROUP_RANK", std::to_string(place.node)},
+                                    {"GROUP_WORLD_SIZE", std::to_string(request.nodes.size())},
+                                    {"ROLE_RANK", own},
+                                    {"ROLE_WORLD_SIZE", world},
+                                    {"MASTER_ADDR", address},
+                                    {"MASTER_PORT", port},
+                                    {"TORCHELASTIC_RUN_ID", request.job_id}})
+    give(name, value);
+  return rank;
 }
 
 void launch_node_script(Launching& launching, const Engine& engine) {
@@ -98,9 +164,12 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
 
 // As megatron.cc has it for a rank's own command line: --save is the attempt's, and on an attempt that resumes nothing loads but the chosen step.
 ArgumentEdits adopted_megatron(const LaunchRequest& request) {
-  ArgumentEdits edits = {"only-with --save --load", fmt::format("set --save {}", request.save_dir)};
+  ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
+  const bool starts = !request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec);
+  if (!request.resuming() && !starts) edits.emplace_back("loads --load");
+  edits.push_back(fmt::format("set --save {}", request.save_dir));
   if (!request.resuming()) {
-    if (request.start_dir.empty() || names_start_dir(*request.spec)) return edits;
+    if (!starts) return edits;
     edits.push_back(fmt::format("put --load {}", request.start_dir));
     for (const char* edit : {"drop-value --ckpt-step", "match --finetune --load", "match --no-load-optim --load", "match --no-load-rng --load"})
       edits.emplace_back(edit);

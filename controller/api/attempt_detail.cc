@@ -33,6 +33,7 @@ void add_exit(v1::Attempt& shown, const core::RankExited& exit) {
   one.set_code(exit.code);
   one.set_signal(exit.signal);
   one.set_stop_requested(exit.stop_requested);
+  if (exit.training_rank) one.set_training_rank(*exit.training_rank);
   *one.mutable_at() = to_v1(exit.ended());
   one.set_evidence(bounded(exit.evidence));
 }

@@ -70,6 +70,11 @@ struct Sayer {
     return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'", e.attempt.value, e.node.str()), e.reason)};
   }
   Said operator()(const core::FirstStep& e) const { return {"first-step", fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)}; }
+  Said operator()(const core::ScriptLaunched& e) const {
+    std::string text = fmt::format("the script would save in '{}'; muster has it save in a directory of attempt {}'s own", bounded(e.save), e.attempt.value);
+    if (e.weights_alone) text += ". What it saves has no optimizer (--no-save-optim): no attempt goes on from these checkpoints";
+    return {"script-launched", std::move(text)};
+  }
   Said operator()(const core::CheckpointCompleted& e) const {
     return {"checkpoint-completed", fmt::format("checkpoint of step {} is complete: {}, {} bytes", e.step, plural(e.shards, "shard"), e.bytes)};
   }

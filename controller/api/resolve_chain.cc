@@ -189,7 +189,8 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   const core::CheckpointRecord* picked = nullptr;
   for (const core::CheckpointRecord& one : job.whole) {
     // One that is asked for by its number is meant, whatever was made of it before.
-    if (start.has_step() ? one.step != start.step() : one.set_aside) continue;
+    const bool aside = one.set_aside && !(one.weights_alone && start.as() == v1::START_AS_WEIGHTS);
+    if (start.has_step() ? one.step != start.step() : aside) continue;
     if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) > std::tuple(picked->step, !picked->set_aside, picked->attempt)) picked = &one;
   }
   if (picked != nullptr) {

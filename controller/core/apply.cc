@@ -103,6 +103,7 @@ class Folder {
     attempt.master_port = event.master_port;
     attempt.resume = event.resume;
     attempt.table_sha256 = event.table_sha256;
+    attempt.saved = event.saved;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);
@@ -185,10 +186,30 @@ class Folder {
     attempt.first_step_at = at_;
   }
 
+  void operator()(const ScriptLaunched& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    if (attempt.script_launch) return;
+    attempt.script_launch = event;
+    ledger_.savers.insert(event.job);
+    if (!event.weights_alone) return;
+    for (CheckpointRecord& known : job.checkpoints) {
+      if (known.attempt == event.attempt) known.set_aside = known.weights_alone = true;
+    }
+  }
+
   void operator()(const CheckpointCompleted& event) {
     JobRecord& job = job_of(event.job);
-    job.checkpoints.push_back(CheckpointRecord{
-        .attempt = event.attempt, .step = event.step, .path = event.path, .bytes = event.bytes, .shards = event.shards, .at = at_, .set_aside = false});
+    const AttemptRecord* writer = job.attempt(event.attempt);
+    const bool weights_alone = writer != nullptr && writer->script_launch && writer->script_launch->weights_alone;
+    job.checkpoints.push_back(CheckpointRecord{.attempt = event.attempt,
+                                               .step = event.step,
+                                               .path = event.path,
+                                               .bytes = event.bytes,
+                                               .shards = event.shards,
+                                               .at = at_,
+                                               .set_aside = weights_alone,
+                                               .weights_alone = weights_alone});
     if (AttemptRecord* attempt = job.attempt(event.attempt)) attempt->best_saved = std::max(attempt->best_saved, event.step);
     if (job.checkpoints.size() > kCheckpointsMax) job.checkpoints.erase(first_to_drop(job.checkpoints));
   }
@@ -282,7 +303,10 @@ class Folder {
                                               .phase = phase_of(event.outcome),
                                               .ended_at = event.ended_at,
                                               .chain = event.chain,
-                                              .chain_name = event.chain_name};
+                                              .chain_name = event.chain_name,
+                                              .saved = event.saved};
+    ledger_.savers.erase(event.job);
+    if (!event.saved.empty()) ledger_.savers.insert(event.job);
     join_chain(ledger_, event.job, event.chain, event.chain_name);
     ledger_.tombstone_ages.insert({event.ended_at, event.job});
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
@@ -294,6 +318,7 @@ class Folder {
     ledger_.tombstone_ages.erase({found->second.ended_at, event.job});
     if (!found->second.request_id.empty()) ledger_.request_ids.erase(found->second.request_id);
     leave_chain(ledger_, event.job, found->second.chain, found->second.chain_name);
+    ledger_.savers.erase(event.job);
     ledger_.tombstones.erase(found);
   }
 

@@ -8,8 +8,8 @@
 
 namespace muster::core {
 
-// The newest by (step, attempt) over all attempts that is not set aside; where there is none, what the job starts with (start_point.h). A spec that does not
-// resume has but the weights that it starts with.
+// The newest by (step, attempt) over all attempts that is not set aside (as those that hold weights alone are); where there is none, what the job starts with
+// (start_point.h). A spec that does not resume has but the weights that it starts with.
 std::optional<ResumePoint> newest_checkpoint(const JobRecord& job);
 
 // The checkpoint that this attempt, which ends with this verdict, gives reason to set aside: the newest one, when it and the attempt before it both went

@@ -9,6 +9,7 @@
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/node_fit.h"
+#include "controller/core/saved_before.h"
 #include "controller/core/text.h"
 
 namespace muster::core {
@@ -77,7 +78,7 @@ class FactDecider {
       case v1::Fact::kSwept: return same_life || same_boot() ? swept() : nothing();
       case v1::Fact::kFirstStep: return same_life ? first_step() : nothing();
       case v1::Fact::kCompanionExited: return same_life ? companion_exited() : nothing();
-      case v1::Fact::kScriptLaunched:
+      case v1::Fact::kScriptLaunched: return same_life ? script_launched() : nothing();
       case v1::Fact::WHAT_NOT_SET: break;
     }
     return nothing();
@@ -164,6 +165,7 @@ class FactDecider {
                      .controller_time = ended_};
     if (from.has_step() && from.step() >= 0) event.step = from.step();
     if (from.has_total() && from.total() > 0) event.total = from.total();
+    if (from.has_training_rank() && job_.spec.launch().per() == v1::LAUNCH_PER_NODE) event.training_rank = from.training_rank();
     Decision decision = accept(event);
     if (!ended_well(event)) breaks(decision, exit_text(event));
     return decision;
@@ -200,6 +202,20 @@ class FactDecider {
   Decision first_step() const {
     if (attempt_.first_step) return nothing();
     return accept(FirstStep{.job = job_.id, .attempt = attempt_.number, .node = node(), .step = input_.fact.first_step().step(), .node_time = at_});
+  }
+
+  // The directory is the script's word, and comes into an environment, a line each.
+  Decision script_launched() const {
+    const v1::ScriptLaunched& from = input_.fact.script_launched();
+    if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE || !can_be_told(from.save())) return nothing();
+    return accept(ScriptLaunched{.job = job_.id,
+                                 .attempt = attempt_.number,
+                                 .node = node(),
+                                 .first_rank = from.first_rank(),
+                                 .ranks = from.ranks(),
+                                 .save = from.save(),
+                                 .weights_alone = from.weights_alone(),
+                                 .node_time = at_});
   }
 
   const Deciding& in_;

@@ -10,6 +10,7 @@
 #include "controller/core/notes.h"
 #include "controller/core/placed_table.h"
 #include "controller/core/rank_files.h"
+#include "controller/core/saved_before.h"
 #include "controller/core/spec_view.h"
 #include "controller/core/start_failures.h"
 #include "controller/core/verdict.h"
@@ -95,7 +96,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
                               .nodes = input.nodes,
                               .master_port = input.master_port,
                               .resume = input.resume,
-                              .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes)});
+                              .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
+                              .saved = saved_before(in.ledger, job->second)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
@@ -214,7 +216,8 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
                             .outcome = outcome,
                             .ended_at = *job.ended_at,
                             .chain = JobId(job.spec.stage().chain()),
-                            .chain_name = job.spec.stage().chain_name()});
+                            .chain_name = job.spec.stage().chain_name(),
+                            .saved = saved_by(job)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {

@@ -116,13 +116,23 @@ struct PredecessorSucceeded {
   std::optional<HeldShards> held = std::nullopt;         // where its files are, where the job that waits has checkpoint.storage: local
 };
 
+// A whole checkpoint of a job whose node's script named the directory `as`, and saved elsewhere, because muster had redirected it (saved_before.h).
+struct SavedBefore {
+  std::string as;  // absolute
+  JobId job;
+  std::string path;  // directory of the checkpoint itself; empty: the job has none
+  std::int64_t step = 0;
+  friend bool operator==(const SavedBefore&, const SavedBefore&) = default;
+};
+
 struct AttemptPlaced {
   JobId job;
   AttemptNo attempt;
   std::vector<PlacedNode> nodes;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
-  std::string table_sha256;  // of the rank table; empty: none
+  std::string table_sha256;             // of the rank table; empty: none
+  std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script would load
 };
 struct NodeStarted {
   JobId job;
@@ -164,6 +174,7 @@ struct RankExited {
   bool killed_unasked = false;  // SIGKILL after a stop was asked for, and before muster's own
   // By the controller's clock: arrival less the fact's age. Nothing: the agent told no age. What ended on one node is ordered by node_time, which is exact.
   std::optional<WallTime> controller_time;
+  std::optional<std::uint32_t> training_rank = std::nullopt;  // of a node's script: the rank inside it whose end this was
   [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked for it.
@@ -191,6 +202,17 @@ struct FirstStep {
   AttemptNo attempt;
   NodeName node;
   std::int64_t step = 0;
+  WallTime node_time;
+};
+// Of a node's script: the first launch inside it that would have saved somewhere, and was redirected. Once an attempt, whoever says it.
+struct ScriptLaunched {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::uint32_t first_rank = 0;  // of the training
+  std::uint32_t ranks = 0;       // started on this node
+  std::string save;              // absolute: where it would have saved
+  bool weights_alone = false;    // it saves no optimizer: no attempt goes on from its checkpoints
   WallTime node_time;
 };
 struct CheckpointCompleted {
@@ -272,6 +294,7 @@ struct JobArchived {
   WallTime ended_at{};
   JobId chain = {};  // of a stage: spec.stage's
   std::string chain_name = {};
+  std::vector<SavedBefore> saved = {};
 };
 // After this nothing of the job is left in the fold, and the journal drops both rows: apply must bear it without a tombstone.
 struct TombstoneDropped {
@@ -280,7 +303,8 @@ struct TombstoneDropped {
 
 using EventBody = std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed,
                                RankExited, NodeSwept, FirstStep, CheckpointCompleted, CheckpointSetAside, AttemptBroke, AttemptEnded, CaughtUp,
-                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded, AttemptNoted>;
+                               AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped, CompanionExited, PredecessorSucceeded, AttemptNoted,
+                               ScriptLaunched>;
 
 struct Event {
   WallTime at{};  // of the batch that accepted it

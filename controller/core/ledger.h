@@ -63,7 +63,8 @@ struct AttemptRecord {
   std::vector<NodePart> parts;  // rank order
   std::uint16_t master_port = 0;
   std::optional<ResumePoint> resume;
-  std::string table_sha256;  // of the rank table; empty: none
+  std::string table_sha256;        // of the rank table; empty: none
+  std::vector<SavedBefore> saved;  // as AttemptPlaced has it
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;      // as in AttemptBroke
@@ -71,6 +72,7 @@ struct AttemptRecord {
   std::optional<WallTime> exits_known_at;  // when the last rank's exit was: from then on the evidence for the verdict is whole
   std::string broke_cause;
   std::optional<std::int64_t> first_step;
+  std::optional<ScriptLaunched> script_launch;
   std::optional<Verdict> verdict;
   bool charged = false;
   std::int64_t best_step = -1;
@@ -103,6 +105,7 @@ struct CheckpointRecord {
   std::uint32_t shards = 0;
   WallTime at{};
   bool set_aside = false;
+  bool weights_alone = false;  // and so it is set aside
 };
 
 struct JobRecord {
@@ -146,6 +149,7 @@ struct Tombstone {
   WallTime ended_at{};
   JobId chain = {};  // of a stage: spec.stage's
   std::string chain_name = {};
+  std::vector<SavedBefore> saved = {};
 };
 
 using AttemptKey = std::pair<JobId, AttemptNo>;
@@ -189,6 +193,7 @@ struct Ledger {
   std::set<NodeName> dead_nodes;
   std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
   std::set<std::pair<WallTime, JobId>> tombstone_ages;
+  std::set<JobId> savers;  // jobs and tombstones whose scripts named a directory to save to (saved_before.h)
 };
 
 }  // namespace muster::core

@@ -35,7 +35,8 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name, 
   if (stage != nullptr) {
     for (const CheckpointRecord& checkpoint : stage->checkpoints) {
       // One that is asked for by its number is meant, whatever was made of it.
-      if (start.has_step() ? checkpoint.step != start.step() : checkpoint.set_aside) continue;
+      const bool aside = checkpoint.set_aside && !(checkpoint.weights_alone && start.as() == v1::START_AS_WEIGHTS);
+      if (start.has_step() ? checkpoint.step != start.step() : aside) continue;
       if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
     }
   }

@@ -36,7 +36,8 @@ std::string age_text(Duration age) {
 }
 
 std::string exit_text(const RankExited& exit) {
-  const std::string who = fmt::format("rank {} on node '{}'", exit.rank.value, exit.node.str());
+  const std::string who = exit.training_rank ? fmt::format("rank {} of the training, in the script on node '{}',", *exit.training_rank, exit.node.str())
+                                             : fmt::format("rank {} on node '{}'", exit.rank.value, exit.node.str());
   if (exit.lost) return who + " was lost: nobody saw how it ended";
   if (exit.stop_requested && !exit.killed_unasked)
     return exit.signal != 0 ? fmt::format("{} was stopped by {}", who, signal_text(exit.signal)) : fmt::format("{} was stopped, status {}", who, exit.code);

@@ -117,6 +117,7 @@ core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
           .hccl_port = port_from(from.hccl_port(), trouble)};
 }
 
+core::SavedBefore take(const pb::SavedBefore& from) { return {.as = from.as(), .job = JobId(from.job()), .path = from.path(), .step = from.step()}; }
 core::ResumePoint take(const pb::ResumePoint& from) {
   return {.attempt = AttemptNo(from.attempt()), .step = from.step(), .path = from.path(), .from_start = from.from_start(), .shards = from.shards()};
 }
@@ -183,6 +184,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.master_port = port_from(from.master_port(), trouble);
       if (from.has_resume()) to.resume = take(from.resume());
       to.table_sha256 = from.table_sha256();
+      for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       return to;
     }
     case pb::Record::kNodeStarted: {
@@ -219,6 +221,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       if (from.has_step()) to.step = from.step();
       if (from.has_total()) to.total = from.total();
       to.killed_unasked = from.killed_unasked();
+      if (from.has_training_rank()) to.training_rank = from.training_rank();
       return to;
     }
     case pb::Record::kCompanionExited: {
@@ -238,6 +241,15 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     case pb::Record::kFirstStep: {
       auto to = take_part<core::FirstStep>(record.first_step());
       to.step = record.first_step().step();
+      return to;
+    }
+    case pb::Record::kScriptLaunched: {
+      const auto& from = record.script_launched();
+      auto to = take_part<core::ScriptLaunched>(from);
+      to.first_rank = from.first_rank();
+      to.ranks = from.ranks();
+      to.save = from.save();
+      to.weights_alone = from.weights_alone();
       return to;
     }
     case pb::Record::kCheckpointCompleted: {
@@ -299,16 +311,17 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     case pb::Record::kLogsCollected: return take_part<core::LogsCollected>(record.logs_collected());
     case pb::Record::kJobArchived: {
       const auto& from = record.job_archived();
-      return core::JobArchived{.job = JobId(from.job()),
-                               .name = from.name(),
-                               .request_id = RequestId(from.request_id()),
-                               .outcome = from_record(from.outcome(), trouble),
-                               .ended_at = from_ns(from.ended_at_ns()),
-                               .chain = JobId(from.chain()),
-                               .chain_name = from.chain_name()};
+      core::JobArchived to{.job = JobId(from.job()),
+                           .name = from.name(),
+                           .request_id = RequestId(from.request_id()),
+                           .outcome = from_record(from.outcome(), trouble),
+                           .ended_at = from_ns(from.ended_at_ns()),
+                           .chain = JobId(from.chain()),
+                           .chain_name = from.chain_name()};
+      for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
+      return to;
     }
     case pb::Record::kTombstoneDropped: return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
-    case pb::Record::kScriptLaunched:
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

@@ -83,6 +83,12 @@ void put(pb::PlacedNode& to, const core::PlacedNode& from) {
   to.set_hccl_port(from.hccl_port);
 }
 
+void put(pb::SavedBefore& to, const core::SavedBefore& from) {
+  to.set_as(from.as);
+  to.set_job(from.job.value);
+  to.set_path(from.path);
+  to.set_step(from.step);
+}
 void put(pb::ResumePoint& to, const core::ResumePoint& from) {
   to.set_attempt(from.attempt.value);
   to.set_step(from.step);
@@ -158,6 +164,7 @@ struct Writer {
     to.set_master_port(from.master_port);
     if (from.resume) put(*to.mutable_resume(), *from.resume);
     to.set_table_sha256(from.table_sha256);
+    for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
   }
   void operator()(const core::NodeStarted& from) const {
     auto& to = *record.mutable_node_started();
@@ -195,6 +202,7 @@ struct Writer {
     if (from.total) to.set_total(*from.total);
     to.set_killed_unasked(from.killed_unasked);
     if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
+    if (from.training_rank) to.set_training_rank(*from.training_rank);
   }
   void operator()(const core::CompanionExited& from) const {
     auto& to = *record.mutable_companion_exited();
@@ -216,6 +224,15 @@ struct Writer {
     auto& to = *record.mutable_first_step();
     part(to, from);
     to.set_step(from.step);
+    to.set_node_time_ns(to_ns(from.node_time));
+  }
+  void operator()(const core::ScriptLaunched& from) const {
+    auto& to = *record.mutable_script_launched();
+    part(to, from);
+    to.set_first_rank(from.first_rank);
+    to.set_ranks(from.ranks);
+    to.set_save(from.save);
+    to.set_weights_alone(from.weights_alone);
     to.set_node_time_ns(to_ns(from.node_time));
   }
   void operator()(const core::CheckpointCompleted& from) const {
@@ -282,6 +299,7 @@ struct Writer {
     to.set_ended_at_ns(to_ns(from.ended_at));
     to.set_chain(from.chain.value);
     to.set_chain_name(from.chain_name);
+    for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
   }
   void operator()(const core::TombstoneDropped& from) const { record.mutable_tombstone_dropped()->set_job(from.job.value); }
 };

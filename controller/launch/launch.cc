@@ -110,6 +110,7 @@ engine::LaunchRequest launch_request(const core::JobRecord& job, const core::Att
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);
   engine::LaunchRequest request = launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume, ledger, cluster_out);
   find_holders(request, job, attempt);
+  for (const core::SavedBefore& one : attempt.saved) request.saved.push_back({.as = one.as, .job = one.job.str(), .path = one.path, .step = one.step});
   return request;
 }
 

@@ -58,6 +58,16 @@ torchrun $DISTRIBUTED_ARGS pretrain_gpt.py \\
 # The backslash of the last line but one has a blank behind it: the argument is a blank, and the next line a command of its own.
 FAULTY = TORCHRUN.replace("    $OUTPUT_ARGS \\\n", "    $OUTPUT_ARGS \\ \n")
 
+# The multimodal tutorials' words: what is saved is weights alone.
+WEIGHTS = TORCHRUN.replace("    --load $CHECKPOINT_PATH\n", "    --load /nowhere/of/weights --no-load-optim --no-load-rng --no-save-optim --no-save-rng\n")
+
+# Trained with one script, gone on from with another.
+FIRST = TORCHRUN.replace("    --save $CHECKPOINT_PATH \\\n    --load $CHECKPOINT_PATH\n", "    --save ./ckpt\n")
+FURTHER = FIRST.replace("--save ./ckpt", "--load ./ckpt --save further").replace(f"--train-iters {STEPS}", f"--train-iters {STEPS + 10}")
+
+# A batch size that is the script's own business, as it thinks.
+COMPUTED = TORCHRUN.replace("mkdir -p logs", "GBS=$((NNODES * 8))\nmkdir -p logs")
+
 # An environment that stands before muster's directory on PATH, and python -m.
 ACTIVATED = """#!/bin/bash
 export PATH="$PWD/env/bin:$PATH"
@@ -117,7 +127,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "computed.sh": COMPUTED, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -184,6 +194,71 @@ class Shim(EngineTest):
         self.assertIn(f"iteration {STEPS:8d}/", logs[3])
         self.assertTrue(glob.glob(os.path.join(self.code, "logs/train_*.log")))
         self.assertEqual(self.progress(job)["step"], STEPS)
+        # `logs --rank 3` and `env --rank 3` said that there is no rank 3, and the verdict named the script alone.
+        self.assertIn(f"rank {killed} of the training, in the script on node '{self.cluster.nodes[killed // 2]}', was killed by signal 9", ended[0]["text"])
+        self.assertIn(f"rank {killed} of the training", next(event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-broke"))
+        self.assertIn(f"iteration {STEPS:8d}/", self.cluster.muster("logs", job, "--rank", "3"))
+        self.assertEqual(self.cluster.run("logs", job, "--rank", "3", "--raw", binary_output=True).stdout.decode(), logs[3])
+        given = self.cluster.muster("env", job, "--rank", "3")
+        for line in ("rank 3 of the training, inside of the script on", "RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
+            self.assertIn(line, given)
+        missing = self.cluster.run("logs", job, "--rank", "4")
+        self.assertEqual(missing.returncode, 10)
+        self.assertIn("no rank 4", missing.stderr)
+        self.assertIn("inside their scripts ranks 0-3 of the training", missing.stderr)
+
+    def test_weights_alone_are_no_resume_points(self):
+        """The multimodal tutorial's words: the training went on without its optimizer, and nobody said so."""
+        job, record = self.script("weights", "weights.sh", step_ms=UNHURRIED)
+        self.kill_a_rank(job, record)  # checkpoints of steps 5 and 10 are there
+        until(lambda: self.assert_placed(job, 2), "the second attempt")
+        self.cluster.wait(job)
+        shown = self.cluster.show(job)
+        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        said = [event for event in self.cluster.events(job) if event["type"] == "script-launched"]
+        self.assertEqual([event["attempt"] for event in said], [1, 2], said)
+        self.assertIn("'/nowhere/of/the/author'", said[0]["text"])
+        self.assertIn("has no optimizer (--no-save-optim): no attempt goes on from these checkpoints", said[0]["text"])
+        placed = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-placed"]
+        self.assertIn("from the beginning", placed[1])
+        self.assertEqual({option(start["argv"], "--load") for start in record.starts(2).values()}, {"/nowhere/of/weights"})
+        self.assertEqual(record.events("loaded", 2), {})
+        kept = json.loads(self.cluster.muster("ckpt", "ls", job, "-o", "json"))["items"]
+        self.assertTrue(kept and all(item["set_aside"] for item in kept), kept)
+        self.assertIn("--no-save-optim: checkpoints hold weights alone", self.logs(job))
+
+    def assert_placed(self, job, attempt):
+        if self.cluster.show(job)["attempt"] < attempt:
+            raise OSError(f"attempt {attempt} is not placed yet")
+
+    def test_what_an_earlier_job_would_have_saved_there(self):
+        """--save ./ckpt, then --load ./ckpt: the second began with random weights, for the first had been redirected."""
+        first, _ = self.script("first", "first.sh")
+        self.cluster.wait(first)
+        job, record = self.script("further", "further.sh")
+        self.cluster.wait(job)
+        self.assertEqual(self.cluster.show(job)["phase"], "succeeded", self.cluster.story(job))
+        loaded = record.events("loaded", 1)
+        self.assertEqual({event["step"] for event in loaded.values()}, {STEPS}, self.cluster.story(job))
+        self.assertEqual(len(loaded), 4)
+        self.assertEqual(sorted(record.losses())[0], STEPS + 1)
+        self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
+        self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
+
+    def test_run_warns_of_what_plan_warns_of(self):
+        """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""
+        for vars, told in (({}, True), ({"vars": {"GBS": "64"}}, False)):
+            name = "computed" if told else "answered"
+            spec, _ = self.cluster.job(name, "megatron", self.code, {"per": "node", "run": "bash computed.sh", **vars}, devices=2)
+            path = os.path.join(self.cluster.work, f"{name}.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(spec, file)
+            warning = "computed.sh:29: 'GBS=$((NNODES * 8))' is computed from the script's own NNODES"
+            self.assertEqual(warning in self.cluster.muster("plan", path), told)
+            done = self.cluster.run("run", "-d", path)
+            self.cluster.jobs.append(done.stdout.split()[0])
+            self.assertEqual("muster: " + warning in done.stderr, told, done.stderr)
+            self.cluster.muster("cancel", done.stdout.split()[0])
 
     def test_a_cancel_ends_all_of_it(self):
         job, record = self.script("cancelled", "run.sh", step_ms=UNHURRIED)

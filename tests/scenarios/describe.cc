@@ -57,6 +57,9 @@ class Describer {
   }
   std::string operator()(const core::NodeSwept& event) const { return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str()); }
+  std::string operator()(const core::ScriptLaunched& event) const {
+    return head(event) + fmt::format("its script would save in {}{}", event.save, event.weights_alone ? ", weights alone" : "");
+  }
   std::string operator()(const core::CheckpointCompleted& event) const {
     return head(event) + fmt::format("checkpoint of step {} complete: {} shards, {} bytes", event.step, event.shards, event.bytes);
   }

@@ -34,6 +34,7 @@ std::string natural_key(const core::EventBody& body) {
     return key(it->job.str(), it->attempt.value, it->node.str(), "exited", std::to_string(it->rank.value));
   if (const auto* it = std::get_if<core::NodeSwept>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "swept");
   if (const auto* it = std::get_if<core::FirstStep>(&body)) return key(it->job.str(), it->attempt.value, "", "first-step");
+  if (const auto* it = std::get_if<core::ScriptLaunched>(&body)) return key(it->job.str(), it->attempt.value, "", "script-launched");
   if (const auto* it = std::get_if<core::CompanionExited>(&body)) return key(it->job.str(), it->attempt.value, it->node.str(), "companion-exited", it->name);
   return {};
 }

@@ -45,6 +45,9 @@ struct Text {
   }
   std::string operator()(const core::NodeSwept& event) const { return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason); }
   std::string operator()(const core::FirstStep& event) const { return fmt::format("first step: {}: {}", run(event), event.step); }
+  std::string operator()(const core::ScriptLaunched& event) const {
+    return fmt::format("script launched: {} would save in {}{}", run(event), event.save, event.weights_alone ? ", weights alone" : "");
+  }
   std::string operator()(const core::CheckpointCompleted& event) const { return fmt::format("checkpoint: {} step {}", run(event), event.step); }
   std::string operator()(const core::CheckpointSetAside& event) const {
     return fmt::format("checkpoint set aside: {} step {}: {}", run(event), event.step, event.reason);

@@ -54,6 +54,28 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+bool is_script(const Words& words, std::string_view name) { return words.front().substr(words.front().rfind('/') + 1) == name; }
+
+// The last one counts, as argparse has it. Empty: it has none.
+std::string last_value(const Words& words, std::string_view name) {
+  std::string value;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!named(words[i], name)) continue;
+    if (words[i].size() > name.size())
+      value = words[i].substr(name.size() + 1);
+    else if (next_is_value(words, i, name))
+      value = words[++i];
+  }
+  return value;
+}
+
 // The options of `only-with`.
 bool has_any(const Words& words, std::string_view names) {
   while (!names.empty()) {
@@ -68,9 +90,10 @@ Done carry_out(std::string_view line, Words& program) {
   std::string_view rest = line;
   const std::string_view verb = take_word(rest);
   if (verb == "only-with") return has_any(program, rest) ? Done::Yes : Done::Stop;
-  if (verb == "only-script") return program.front().substr(program.front().rfind('/') + 1) == rest ? Done::Yes : Done::Stop;
+  if (verb == "only-script") return is_script(program, rest) ? Done::Yes : Done::Stop;
   const std::string_view name = take_word(rest);
   if (!name.starts_with("--")) return Done::Unknown;
+  if (verb == "saves" || verb == "loads") return Done::Yes;  // said_by_script()
   if (verb == "set") {
     set(program, name, rest);
   } else if (verb == "put") {
@@ -92,12 +115,26 @@ Done carry_out(std::string_view line, Words& program) {
 
 }  // namespace
 
+ScriptSaid said_by_script(std::string_view edits, const Words& program) {
+  ScriptSaid said;
+  if (program.empty()) return said;
+  while (!edits.empty()) {
+    std::string_view line = take_line(edits);
+    const std::string_view verb = take_word(line);
+    if (verb == "only-with" && !has_any(program, line)) return {};
+    if (verb == "only-script" && !is_script(program, line)) return {};
+    if (verb == "loads") said.load = last_value(program, take_word(line));
+    if (verb != "saves") continue;
+    said.save = last_value(program, take_word(line));
+    said.weights_alone = has(program, line);
+  }
+  return said;
+}
+
 Result<void> edit_arguments(std::string_view edits, Words& program) {
   if (program.empty()) return {};
   while (!edits.empty()) {
-    const std::size_t end = std::min(edits.find('\n'), edits.size());
-    const std::string_view line = edits.substr(0, end);
-    edits.remove_prefix(std::min(end + 1, edits.size()));
+    const std::string_view line = take_line(edits);
     if (line.empty()) continue;
     const Done done = carry_out(line, program);
     if (done == Done::Stop) return {};

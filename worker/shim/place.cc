@@ -180,6 +180,7 @@ Result<std::vector<Process>> plan_processes(const Call& call, const Place& place
                     .link = link_of(call, (call.has("worker_log_name") ? std::string(call.value("worker_log_name")) : "worker") + "_" + rank + ".log"),
                     .argv = argv,
                     .environment = common};
+    process.number = numbers.first + local;
     put_neutral(process.environment, place, numbers, local);
     if (msrun) {
       put_msrun(process.environment, call, place, numbers);

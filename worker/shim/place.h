@@ -42,6 +42,7 @@ struct Process {
   std::vector<std::string> argv;
   Environment environment;
   bool rank = true;
+  std::uint32_t number = 0;  // of the rank, over the whole launch
 };
 
 struct Interpreter {

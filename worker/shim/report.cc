@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <sstream>
@@ -31,9 +32,13 @@ std::map<pid_t, std::uint64_t> open_launches(const std::string& text) {
   return open;
 }
 
+bool is_plain(const std::string& path) {
+  return std::ranges::none_of(path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
 }  // namespace
 
-Report::Report(const std::string& path) {
+Report::Report(const std::string& path, const Launched& launched) {
   if (path.empty()) return;
   const auto before = io::read_regular_file(path, kReportMost);
   fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600));
@@ -43,7 +48,13 @@ Report::Report(const std::string& path) {
     }
   }
   const auto own = process::self();
-  add("begin " + std::to_string(::getpid()) + (own ? " " + std::to_string(own->start_time) : "") + "\n");
+  std::string lines = "begin " + std::to_string(::getpid()) + (own ? " " + std::to_string(own->start_time) : "") + "\n";
+  if (!launched.saves.empty() && is_plain(launched.saves))
+    lines += "saves " + std::to_string(launched.first_rank) + " " + std::to_string(launched.ranks) + (launched.weights_alone ? " alone " : " whole ") +
+             launched.saves + "\n";
+  for (const auto& [rank, log] : launched.logs)
+    if (is_plain(log)) lines += "log " + std::to_string(rank) + " " + log + "\n";
+  add(lines);
 }
 
 void Report::end(const Ended& ended) const {

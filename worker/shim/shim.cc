@@ -15,6 +15,7 @@
 
 #include "common/io/unique_fd.h"
 #include "common/launcher/call.h"
+#include "worker/shim/earlier.h"
 #include "worker/shim/edits.h"
 #include "worker/shim/find_program.h"
 #include "worker/shim/gang.h"
@@ -92,19 +93,35 @@ std::string told(const Ended& ended, const std::string& launcher) {
   return text + "; the others were stopped";
 }
 
-int launch(const Call& call, const Place& place, const Environment& environment, std::string python) {
+int launch(Call call, const Place& place, const Environment& environment, std::string python) {
   const std::string launcher(name_of(call.launcher));
+  const ScriptSaid said = said_by_script(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
+  const auto answer = answer_load(said, value_of(environment, "MUSTER_SHIM_SAVED"), std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
+  if (!answer) return say(1, "muster: " + launcher + ": " + answer.error().message);
+  if (!answer->dir.empty()) {
+    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited) return say(kUsage, "muster: " + edited.error().message);
+  }
   if (python.empty()) python = find_python(value_of(environment, "PYTHON_EXEC"), value_of(environment, "PATH"));
   const bool asks_version = call.launcher == Launcher::TorchLaunch && !call.has("use_env");
   const Interpreter interpreter{.path = python, .dashed_local_rank = asks_version && is_dashed(python)};
   const auto processes = plan_processes(call, place, environment, interpreter);
   if (!processes) return say(kUsage, "muster: " + launcher + ": " + processes.error().message);
   std::fprintf(stderr, "%s\n", notice(call, place).c_str());
+  if (!answer->notice.empty()) std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
+  if (said.weights_alone)
+    std::fprintf(stderr, "muster: %s: --no-save-optim: checkpoints hold weights alone, and no attempt goes on from them\n", launcher.c_str());
   if (const std::size_t blank = blank_argument(call.program); blank != 0)
     std::fprintf(stderr, "muster: %s: argument %zu of '%s' is a lone blank: in the script a line ends with a backslash and a blank behind it\n",
                  launcher.c_str(), blank, call.program.front().c_str());
   end_with_subshell(environment);
-  const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
+  Launched launched{.first_rank = place.first,
+                    .ranks = place.devices.size(),
+                    .saves = said.save.empty() ? std::string() : absolute_path(said.save),
+                    .weights_alone = said.weights_alone,
+                    .logs = {}};
+  for (const Process& process : *processes)
+    if (process.rank) launched.logs.emplace_back(process.number, process.log);
+  const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")), launched);
   const auto ended =
       run_gang(*processes, {.launcher = launcher, .grace_ms = place.grace_ms, .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
   if (!ended) {

@@ -214,6 +214,10 @@ TEST(Megatron, SizesAreRefusedWhereItWouldRefuseThem) {
 TEST(Megatron, WeightsAloneAreNothingToGoOnFrom) {
   auto spec = spec_of("mindspeed-mm", {"--save", "/x", "--no-save-optim"});
   EXPECT_THAT(said(spec), HasSubstr("launch.args[2]: with --no-save-optim checkpoints hold weights alone"));
+  auto script = spec;
+  script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
+  script.mutable_launch()->set_adopt(true);
+  EXPECT_THAT(said(script), Not(HasSubstr("--no-save-optim"))) << "a node's script runs as it is; its launcher tells that nothing goes on from what it saves";
   spec.mutable_resume()->set_enabled(false);
   EXPECT_EQ(said(spec), "");
 }

@@ -97,7 +97,8 @@ TEST(NodeScript, WhatTheSpecSaysStands) {
 TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   const auto spec = script_spec();
   auto request = script_request(spec);
-  EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), "only-with --save --load\nset --save " + request.save_dir);
+  EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
+            "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save " + request.save_dir);
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/out/resume/attempt-2";
@@ -105,6 +106,46 @@ TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
               HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop --finetune\nmatch --no-load-optim --no-save-optim"));
   const auto torch = script_spec("torch");
   EXPECT_EQ(env(plan_launch(script_request(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
+}
+
+TEST(NodeScript, WhatEarlierJobsHaveSavedIsToldToTheLauncher) {
+  const auto spec = script_spec();
+  auto request = script_request(spec);
+  EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_SAVED"), "(unset)");
+  request.saved = {{.as = "/data/ckpt", .job = "j1", .path = "/out/j1/iter_0000020", .step = 20},
+                   {.as = "/data/a\tb", .job = "j2", .path = "/x", .step = 1},
+                   {.as = "/data/none", .job = "j3", .path = "", .step = 0}};
+  const auto plan = plan_launch(request);
+  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_SAVED"), "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");
+  EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_LINKS"), request.out_dir + "/resume/attempt-1.earlier");
+  // What muster itself gives as the beginning is not answered a second time.
+  request.start_dir = "/out/start";
+  EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"), Not(HasSubstr("loads")));
+}
+
+TEST(NodeScript, ARankOfTheTrainingHasTheLaunchersVariables) {
+  const auto spec = script_spec();
+  const auto request = script_request(spec);
+  const auto plan = plan_launch(request);
+  const auto place = training_place(request, 3);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->node, 1U);
+  EXPECT_EQ(place->local_rank, 1U);
+  EXPECT_FALSE(training_place(request, 4));
+  const RankPlan rank = training_rank(request, plan->ranks[1], 3, *place);
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"RANK", "3"},
+                                                                      {"LOCAL_RANK", "1"},
+                                                                      {"WORLD_SIZE", "4"},
+                                                                      {"LOCAL_WORLD_SIZE", "2"},
+                                                                      {"MUSTER_RANK", "3"},
+                                                                      {"NNODES", "2"},
+                                                                      {"MUSTER_SHIM_EDITS", "(unset)"}})
+    EXPECT_EQ(env(rank, name.c_str()), value) << name;
+  const auto ranks = script_spec();
+  auto plain = ranks;
+  plain.mutable_launch()->set_per(v1::LAUNCH_PER_RANK);
+  auto other = script_request(plain);
+  EXPECT_FALSE(training_place(other, 0));
 }
 
 TEST(NodeScript, MindFormersIsServedByMsrunAlone) {

@@ -23,15 +23,17 @@ using testing::HasSubstr;
 FIELDS(ControllerStarted, a, b, c)
 FIELDS(NodeDeclaredDead, a, b)
 FIELDS(CancelRequested, a, b)
-FIELDS(AttemptPlaced, a, b, c, d, e, f)
+FIELDS(SavedBefore, a, b, c, d)
+FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j)
-FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
+FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
 FIELDS(CompanionExited, a, b, c, d, e, f, g, h, i)
 FIELDS(PredecessorSucceeded, a, b, c, d)
 FIELDS(HeldShards, a, b)
 FIELDS(ShardHolder, a, b, c)
 FIELDS(NodeSwept, a, b, c, d, e)
 FIELDS(FirstStep, a, b, c, d, e)
+FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
 FIELDS(CheckpointSetAside, a, b, c, d)
 FIELDS(AttemptBroke, a, b, c, d, e)
@@ -41,7 +43,7 @@ FIELDS(AttemptNoted, a, b, c, d, e, f)
 FIELDS(AttemptCompleted, a, b, c)
 FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
-FIELDS(JobArchived, a, b, c, d, e, f, g)
+FIELDS(JobArchived, a, b, c, d, e, f, g, h)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
@@ -74,6 +76,7 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
     if (const auto* placed = std::get_if<core::AttemptPlaced>(&event.body)) {
       EXPECT_TRUE(all_set(placed->nodes.at(0)));
       EXPECT_TRUE(all_set(*placed->resume));
+      EXPECT_TRUE(all_set(placed->saved.at(0)));
     }
     if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
       EXPECT_TRUE(all_set(*succeeded->checkpoint));
@@ -207,7 +210,8 @@ TEST(Codec, TypeNumbersAreForEver) {
                                                                             {30, "checkpoint_set_aside"},
                                                                             {31, "companion_exited"},
                                                                             {32, "predecessor_succeeded"},
-                                                                            {33, "attempt_noted"}};
+                                                                            {33, "attempt_noted"},
+                                                                            {34, "script_launched"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(35), "");

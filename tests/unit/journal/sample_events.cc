@@ -84,7 +84,8 @@ std::vector<core::Event> one_of_every_kind() {
           .nodes = {placed, placed},
           .master_port = 65'535,
           .resume = core::ResumePoint{.attempt = AttemptNo(2), .step = 1ll << 40, .path = "/srv/out/a2/iter_5", .from_start = true, .shards = 8},
-          .table_sha256 = std::string(64, 'a')},
+          .table_sha256 = std::string(64, 'a'),
+          .saved = {{.as = "/data/ckpt", .job = JobId("0j5c2p8q3r1ab"), .path = "/srv/other/a4/iter_8", .step = 8}}},
       core::NodeStarted{.job = job, .attempt = attempt, .node = node, .pids = {1ull << 33, 7}, .worker_pid = 6, .node_time = when, .resolved = resolved()},
       core::NodeStartFailed{.job = job,
                             .attempt = attempt,
@@ -112,7 +113,8 @@ std::vector<core::Event> one_of_every_kind() {
                        .step = 999,
                        .total = 1ll << 40,
                        .killed_unasked = true,
-                       .controller_time = when + Duration(2)},
+                       .controller_time = when + Duration(2),
+                       .training_rank = 75},
       core::CompanionExited{.job = job,
                             .attempt = attempt,
                             .node = node,
@@ -129,6 +131,8 @@ std::vector<core::Event> one_of_every_kind() {
           .held = core::HeldShards{.attempt = AttemptNo(4), .holders = {{.node = node, .first_rank = RankNo(8), .ranks = 8}}}},
       core::NodeSwept{.job = job, .attempt = attempt, .node = node, .reason = "stopped", .node_time = when},
       core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
+      core::ScriptLaunched{
+          .job = job, .attempt = attempt, .node = node, .first_rank = 72, .ranks = 8, .save = "/data/ckpt", .weights_alone = true, .node_time = when},
       core::CheckpointCompleted{.job = job, .attempt = attempt, .step = 1'000, .path = "/srv/out/a3/iter_1000", .bytes = 1ull << 41, .shards = 16},
       core::CheckpointSetAside{.job = job, .attempt = attempt, .step = 1'000, .reason = "attempts 4 and 5 failed the same way"},
       core::AttemptBroke{.job = job, .attempt = attempt, .cause = "rank 9 was killed", .fault_time = when, .detected_at = when + Duration(1)},
@@ -144,7 +148,8 @@ std::vector<core::Event> one_of_every_kind() {
                         .outcome = core::Outcome::Failed,
                         .ended_at = when,
                         .chain = JobId("01jabcdefghj0"),
-                        .chain_name = "llama-7b"},
+                        .chain_name = "llama-7b",
+                        .saved = {{.as = "/data/ckpt", .job = job, .path = "/srv/out/a3/iter_1000", .step = 1'000}}},
       core::TombstoneDropped{.job = job},
   };
   std::vector<core::Event> events;

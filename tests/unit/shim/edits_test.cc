@@ -45,6 +45,20 @@ TEST(Edits, OnlyWhereTheyAreMeant) {
               ElementsAre("../run_mindformer.py", "--output_dir", "/o"));
 }
 
+TEST(Edits, WhatTheScriptSaysOfDirectoriesIsTold) {
+  const char* const edits = "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save /out";
+  const Words program = {"t.py", "--save", "/a", "--load=/b", "--save", "/c"};
+  const ScriptSaid said = said_by_script(edits, program);
+  EXPECT_EQ(said.save, "/c") << "the last one counts";
+  EXPECT_EQ(said.load, "/b");
+  EXPECT_FALSE(said.weights_alone);
+  EXPECT_EQ(edited(edits, {"t.py", "--save", "/a"}), (Words{"t.py", "--save", "/out"})) << "the two lines change nothing";
+  EXPECT_TRUE(said_by_script(edits, {"t.py", "--save", "/a", "--no-save-optim"}).weights_alone);
+  EXPECT_EQ(said_by_script(edits, {"t.py", "--lr", "1"}).save, "");
+  EXPECT_EQ(said_by_script("only-script x.py\nsaves --save --f", {"t.py", "--save", "/a"}).save, "");
+  EXPECT_EQ(said_by_script("", {}).save, "");
+}
+
 TEST(Edits, WhatIsNoneIsRefused) {
   for (const char* line : {"erase --x", "set save /x", "drop", "\x01\x02"}) {
     Words program = {"t.py"};

@@ -74,5 +74,13 @@ TEST_F(Reports, TellsAnEnd) {
   nowhere.end({});
 }
 
+TEST_F(Reports, TellsWhatTheLaunchIs) {
+  const Report report(
+      file(),
+      {.first_rank = 8, .ranks = 2, .saves = "/data/my ckpt", .weights_alone = true, .logs = {{8, "/out/logs/rank_8.log"}, {9, "/out/lo\ngs/rank_9.log"}}});
+  EXPECT_THAT(text(), HasSubstr("saves 8 2 alone /data/my ckpt\nlog 8 /out/logs/rank_8.log\n"));
+  EXPECT_THAT(text(), Not(HasSubstr("log 9")));
+}
+
 }  // namespace
 }  // namespace muster::shim

@@ -112,6 +112,24 @@ TEST_F(Script, AnOrphansEndBeforeTheScriptsOwnIsNobodysBusiness) {
   EXPECT_EQ(ended()->signal(), 0);
 }
 
+// What a launcher inside says of itself goes on to the agent: where it would have saved, where its ranks' logs are, and which of them ended the script.
+TEST_F(Script, WhatALaunchInsideSaysIsTold) {
+  const std::string report = test_.run.shim_report().string();
+  start("printf 'begin 77 1\\nsaves 4 2 alone /data/ckpt\\nlog 4 /out/rank_4.log\\nlog 5 /out/rank_5.log\\nend 77 3 0 rank 5\\n' > " + report + "; exit 3");
+  EXPECT_EQ(test_.wait_worker(), 0);
+  ASSERT_NE(ended(), nullptr);
+  EXPECT_EQ(ended()->code(), 3);
+  EXPECT_EQ(ended()->training_rank(), 5U);
+  const Event* launched = first(events_, Event::kScriptLaunched);
+  ASSERT_NE(launched, nullptr);
+  EXPECT_EQ(launched->script_launched().save(), "/data/ckpt");
+  EXPECT_TRUE(launched->script_launched().weights_alone());
+  EXPECT_EQ(launched->script_launched().first_rank(), 4U);
+  EXPECT_EQ(std::ranges::count(events_, Event::kScriptRankSeen, &Event::what_case), 2);
+  EXPECT_EQ(first(events_, Event::kScriptRankSeen)->script_rank_seen().log(), "/out/rank_4.log");
+  EXPECT_THAT(test_.log(0), HasSubstr("muster: the script ended with status 3, and rank 5 of the launcher inside ended with status 3"));
+}
+
 // monitor.sh & ... train ... kill $MONITOR
 TEST_F(Script, AMonitorThatTheScriptKillsLastIsNoFailure) {
   for (const char* number : {"TERM", "KILL"}) {

@@ -64,6 +64,14 @@ TEST_F(ShimLaunch, TellsOfALaunchThatIsGone) {
   EXPECT_TRUE(text->ends_with(" 0 0 \n")) << *text;
 }
 
+// The worker learns of what is inside of a script from this file alone.
+TEST_F(ShimLaunch, TellsWhereItsRanksLogsAre) {
+  EXPECT_EQ(launch("torchrun", {"--no_python", "/bin/true"}), 0);
+  const auto text = io::read_file(dir_ / "launches", 65536);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("\nlog 1 " + (dir_ / "rank_1.log").string() + "\n"), std::string::npos) << *text;
+}
+
 TEST_F(ShimLaunch, MakesTheFoldersOfMsrunsLogs) {
   std::ofstream(dir_ / "train.sh") << "echo here\n";
   EXPECT_EQ(launch("msrun", {"--log_dir=a/b/c", "train.sh"}), 0);

@@ -1,0 +1,65 @@
+#include "controller/core/saved_before.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <ranges>
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kPathMax = 4096;
+
+bool has_any(const std::vector<SavedBefore>& saved) { return !saved.empty() && !saved.front().path.empty(); }
+
+}  // namespace
+
+bool can_be_told(std::string_view path) {
+  return path.starts_with('/') && path.size() < kPathMax &&
+         std::ranges::none_of(path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+std::vector<SavedBefore> saved_by(const JobRecord& job) {
+  // What the last attempt said, should they differ.
+  std::string as;
+  for (const AttemptRecord& attempt : job.attempts)
+    if (attempt.script_launch) as = attempt.script_launch->save;
+  if (as.empty()) return {};
+  std::map<std::int64_t, const CheckpointRecord*> by_step;
+  for (const CheckpointRecord& one : job.checkpoints) {
+    if ((one.set_aside && !one.weights_alone) || !can_be_told(one.path)) continue;
+    const CheckpointRecord*& known = by_step[one.step];
+    if (known == nullptr || known->attempt < one.attempt) known = &one;
+  }
+  std::vector<SavedBefore> saved;
+  for (const auto& [step, one] : by_step | std::views::reverse) {
+    saved.push_back({.as = as, .job = job.id, .path = one->path, .step = step});
+    if (saved.size() == kSavedCheckpointsMax) break;
+  }
+  if (saved.empty()) saved.push_back({.as = as, .job = job.id, .path = {}, .step = 0});
+  return saved;
+}
+
+std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job) {
+  if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().adopt()) return {};
+  std::map<std::string, std::vector<SavedBefore>> by_dir;
+  for (const JobId& id : ledger.savers | std::views::reverse) {
+    if (id == job.id) continue;
+    std::vector<SavedBefore> saved;
+    if (const auto live = ledger.jobs.find(id); live != ledger.jobs.end()) {
+      if (!live->second.ended_at || *live->second.ended_at > job.submitted_at) continue;
+      saved = saved_by(live->second);
+    } else if (const auto gone = ledger.tombstones.find(id); gone != ledger.tombstones.end() && gone->second.ended_at <= job.submitted_at) {
+      saved = gone->second.saved;
+    }
+    if (saved.empty()) continue;
+    const auto known = by_dir.find(saved.front().as);
+    if (known == by_dir.end() && by_dir.size() == kSavedDirsMax) continue;
+    if (known == by_dir.end() || (!has_any(known->second) && has_any(saved))) by_dir[saved.front().as] = std::move(saved);
+  }
+  std::vector<SavedBefore> all;
+  for (auto& [dir, saved] : by_dir) std::ranges::move(saved, std::back_inserter(all));
+  return all;
+}
+
+}  // namespace muster::core
