@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -191,6 +192,20 @@ std::string why_none(const Session& session, Interrupt& interrupt, const LogsOpt
   return ended.empty() ? " yet" : ended;
 }
 
+// With launch.per: node a number may be a script's and that of a rank inside of one.
+void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
+  if (job.spec().launch().per() != v1::LAUNCH_PER_NODE || job.attempts().empty() || !render::is_terminal(2)) return;
+  const auto& nodes = job.attempts(job.attempts_size() - 1).nodes();
+  int inside = 0;
+  for (const v1::NodePlacement& node : nodes) inside += std::max(1, node.devices_size());
+  if (inside <= nodes.size()) return;
+  for (const std::uint32_t rank : request.ranks()) {
+    if (rank >= static_cast<std::uint32_t>(nodes.size())) continue;
+    fmt::print(stderr, "rank {0} is the script of node '{1}', with all of its ranks; rank {0} of the training alone: --companion rank-{0}\n", rank,
+               render::printable(nodes[static_cast<int>(rank)].node()));
+  }
+}
+
 Result<int> logs(const Context& context, const LogsOptions& options) {
   auto request = request_of(options);
   if (!request) return fail(request.error());
@@ -206,6 +221,7 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
     request->set_job(job->job().id());  // its name may be another job's later
     if (job->asked_for_chain() && !options.raw)
       fmt::print(stderr, "stage {}, job {}\n", render::printable(job->job().spec().stage().name()), render::printable(job->job().id()));
+    if (!options.raw) tell_scripts(job->job(), *request);
     Printer printer(context, options.raw, std::move(*grep), request->ranks_size() != 1 || !options.companions.empty());
     const auto status = read_logs(session, interrupt.calls(), *request, options.follow ? OnLoss::Notify : OnLoss::End,
                                   [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });

@@ -12,7 +12,8 @@
 namespace muster::render {
 namespace {
 
-constexpr std::string_view kRunDirectory = "(run directory)";  // as common/engine/plog.h has it
+constexpr std::string_view kInsideSource = "launcher in the script";  // as common/engine/node_script.cc has it
+constexpr std::string_view kRunDirectory = "(run directory)";         // as common/engine/plog.h has it
 
 template <class Words>
 std::string words_text(const Words& words) {
@@ -87,7 +88,11 @@ std::string shell_quote(const std::string& word) {
 std::string command_text(const v1::RankLaunch& launch) { return words_text(launch.argv()); }
 
 std::string launch_text(const v1::RankLaunch& launch, const Style& style) {
-  std::string out = style.paint(Tint::Dim, fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()))) + "\n";
+  const bool inside = std::ranges::any_of(launch.env(), [](const v1::EnvValue& value) { return value.source() == kInsideSource; });
+  const std::string where = inside ? fmt::format("# rank {} of the training, inside of the script on {}; what the script exports comes to it as well",
+                                                 launch.rank(), printable(launch.node()))
+                                   : fmt::format("# rank {} on {}", launch.rank(), printable(launch.node()));
+  std::string out = style.paint(Tint::Dim, where) + "\n";
   out += fmt::format("cd {}\n", shell_quote(launch.cwd()));
   out += environment_text(launch.env(), style);
   return out + sources_text(launch, style) + command_text(launch) + "\n";

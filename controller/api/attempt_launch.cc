@@ -23,6 +23,7 @@ struct Recorded {
   std::string table_sha256;
   v1::NodeResolved resolved;  // of the rank's node
   std::uint32_t first_rank = 0;
+  std::optional<engine::TrainingPlace> inside;  // of a rank of the training, inside of the script that is rank `first_rank`
 };
 using RecordedPtr = std::shared_ptr<Recorded>;
 
@@ -65,14 +66,17 @@ void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
 }
 
 grpc::Status show_rank(std::uint32_t number, Recorded& recorded, v1::GetRankLaunchResponse& response) {
-  recorded.request.only = engine::RankRange{.first = number, .count = 1};
+  const std::uint32_t planned = recorded.inside ? recorded.first_rank : number;
+  recorded.request.only = engine::RankRange{.first = planned, .count = 1};
   const auto plan = plan_attempt(recorded.table_sha256, recorded.request);
   if (!plan) return rpc::to_status(plan.error());
-  const engine::RankPlan& rank = *plan->find(number);
+  engine::RankPlan rank = *plan->find(planned);
+  if (recorded.inside) rank = engine::training_rank(recorded.request, rank, number, *recorded.inside);
   fill(*response.mutable_launch(), recorded.request, *plan, rank);
   fill_files(*response.mutable_files(), recorded.request, *plan, {rank.node});
   fill_companions(*response.mutable_companions(), recorded.request, *plan, {rank.node});
   add_resolved(*response.mutable_launch(), recorded);
+  if (recorded.inside) response.mutable_launch()->set_rank(number);
   response.set_attempt(recorded.request.attempt);
   return grpc::Status::OK;
 }
@@ -116,14 +120,23 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request, v1::Ge
     const std::string doing = fmt::format("showing rank {} of job '{}'", request->rank(), job.id.str());
     const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
     if (attempt == nullptr) return reactor->Finish({grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
-    if (request->rank() >= attempt->world_size()) {
-      return reactor->Finish(
-          {grpc::StatusCode::NOT_FOUND, fmt::format("{}: attempt {} has ranks 0..{}", doing, attempt->number.value, attempt->world_size() - 1)});
-    }
     RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
+    std::uint32_t rank = request->rank();
+    if (rank >= attempt->world_size()) {
+      recorded->inside = engine::training_place(recorded->request, rank);
+      if (!recorded->inside)
+        return reactor->Finish(
+            {grpc::StatusCode::NOT_FOUND, fmt::format("{}: attempt {} has ranks 0..{}", doing, attempt->number.value, attempt->world_size() - 1)});
+      rank = attempt->parts[recorded->inside->node].placed.first_rank.value;
+      if (!job.spec.launch().adopt())
+        return reactor->Finish(
+            {grpc::StatusCode::NOT_FOUND, fmt::format("{}: it is one that the script on node '{}' starts by itself (launch.adopt: off), and what "
+                                                      "that gives it, muster does not see; the script's own is that of rank {}",
+                                                      doing, attempt->parts[recorded->inside->node].placed.node.str(), rank)});
+    }
     for (const core::NodePart& part : attempt->parts) {
       const std::uint32_t first = part.placed.first_rank.value;
-      if (request->rank() < first || request->rank() - first >= part.placed.rank_count) continue;
+      if (rank < first || rank - first >= part.placed.rank_count) continue;
       recorded->resolved = part.resolved;
       recorded->first_rank = first;
     }

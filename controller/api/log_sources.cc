@@ -64,16 +64,22 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
     if (feature == engine::kCompanions) sources.beside.emplace("scheduler");
     if (feature == engine::kSetup) sources.beside.emplace(kSetupLog);
   }
+  const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
   for (const core::AttemptRecord& attempt : job.attempts) {
     std::vector<LogSources::Part>& parts = sources.attempts[attempt.number];
+    std::uint32_t training = 0;
     for (const core::NodePart& part : attempt.parts) {
       if (part.idle()) continue;
+      const std::uint32_t inside = scripts ? std::max<std::uint32_t>(1, static_cast<std::uint32_t>(part.placed.devices.size())) : 0;
       parts.push_back({.node = part.placed.node,
                        .first = part.placed.first_rank,
                        .count = part.placed.rank_count,
                        .there = core::is_connected(presence, part.placed.node),
                        .collected = part.logs_collected,
-                       .start_failed = part.start_failed.has_value()});
+                       .start_failed = part.start_failed.has_value(),
+                       .training_first = training,
+                       .training_count = inside});
+      training += inside;
     }
   }
   return sources;
@@ -90,6 +96,28 @@ LogChoice::LogChoice(const v1::ReadLogsRequest& request) : chosen_ranks(request.
     }
   }
   ranks = !chosen_ranks.empty() || !any_companions();
+}
+
+void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request) {
+  std::set<std::uint32_t> scripts, inside;
+  for (const auto& [attempt, parts] : sources.attempts) {
+    for (const LogSources::Part& part : parts) {
+      for (std::uint32_t i = 0; i < part.training_count; ++i) inside.insert(part.training_first + i);
+      if (part.training_count == 0) continue;
+      for (std::uint32_t i = 0; i < part.count; ++i) scripts.insert(part.first.value + i);
+    }
+  }
+  google::protobuf::RepeatedField<std::uint32_t> ranks;
+  for (const std::uint32_t rank : request.ranks()) {
+    if (scripts.contains(rank) || !inside.contains(rank)) {
+      ranks.Add(rank);
+      continue;
+    }
+    const std::string name = fmt::format("rank-{}", rank);
+    request.add_companions(name);
+    sources.beside.insert(name);
+  }
+  request.mutable_ranks()->Swap(&ranks);
 }
 
 std::optional<std::string> missing_companions(const LogSources& sources, std::set<std::string> there, const LogChoice& choice) {
@@ -111,11 +139,12 @@ std::optional<std::string> missing_logs(const LogSources& sources, std::span<con
   }
   if (request.node().empty() && request.ranks().empty()) return std::nullopt;
   std::set<NodeName> nodes;
-  std::set<std::uint32_t> attempts, ranks, ranks_of_node;
+  std::set<std::uint32_t> attempts, ranks, ranks_of_node, inside;
   for (const AttemptNo attempt : chosen) {
     attempts.insert(attempt.value);
     for (const LogSources::Part& part : sources.attempts.at(attempt)) {
       nodes.insert(part.node);
+      for (std::uint32_t i = 0; i < part.training_count; ++i) inside.insert(part.training_first + i);
       for (std::uint32_t i = 0; i < part.count; ++i) {
         ranks.insert(part.first.value + i);
         if (part.node.str() == request.node()) ranks_of_node.insert(part.first.value + i);
@@ -133,7 +162,9 @@ std::optional<std::string> missing_logs(const LogSources& sources, std::span<con
   std::string missing;
   if (no_node) missing = fmt::format("no node '{}'", request.node());
   if (!no_ranks.empty()) missing += fmt::format("{}no {}", no_node ? " and " : "", counted("rank", no_ranks.size(), ranges_text(no_ranks)));
-  const std::string in = counted("attempt", attempts.size(), ranges_text(attempts));
+  const std::string in =
+      counted("attempt", attempts.size(), ranges_text(attempts)) +
+      (inside.empty() ? "" : fmt::format(", and inside their scripts {} of the training", counted("rank", inside.size(), ranges_text(inside))));
   if (by_node) return fmt::format("{}{} on node '{}'; {} in {}", doing, missing, request.node(), there_are("rank", there.size(), ranges_text(there)), in);
   return fmt::format("{}{}; {} on {} in {}", doing, missing, there_are("rank", ranks.size(), ranges_text(ranks)),
                      counted("node", nodes.size(), names_text(nodes)), in);

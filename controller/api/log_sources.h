@@ -24,6 +24,7 @@ struct LogSources {
     bool there = false;      // its agent is connected: what is missing may still come,
     bool collected = false;  // unless all of it has come, or nothing ever can: the part never started
     bool start_failed = false;
+    std::uint32_t training_first = 0, training_count = 0;  // of a node's script: the ranks inside it
   };
   JobId job;
   std::string name;
@@ -46,6 +47,10 @@ struct LogChoice {
   [[nodiscard]] bool any_companions() const { return all_companions || !companions.empty(); }
   [[nodiscard]] bool companion(const std::string& name) const { return all_companions || companions.contains(name); }
 };
+
+// With launch.per: node the ranks of the training are inside the scripts, which have the numbers below them: those that no script has are asked for by the
+// names of their logs ("rank-5"), beside the ranks'. Such a log may not have begun, or be that of a rank without one.
+void find_training_ranks(LogSources& sources, v1::ReadLogsRequest& request);
 
 // What of `request` (attempt, node, ranks) is not in the `chosen` attempts of the job, and what there is instead, as one sentence. Nothing: all is there.
 // `chosen` is empty when the attempt that was asked for is not there.

@@ -166,6 +166,10 @@ void LogStream::sources(LogSources sources) {
   if (finished_) return;
   job_ = sources.job;
   if (!opened_ && !sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
+  if (!std::exchange(ranks_found_, !sources.attempts.empty())) {
+    find_training_ranks(sources, request_);
+    choice_ = LogChoice(request_);
+  }
   if (refuse_missing(sources)) return;
   const bool opening = !std::exchange(opened_, true);
   if (opening && request_.follow()) {

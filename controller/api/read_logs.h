@@ -96,13 +96,14 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>, p
 
   Edge& edge_;
   LogFollowers& followers_;
-  const v1::ReadLogsRequest request_;
-  const LogChoice choice_{request_};
+  v1::ReadLogsRequest request_;  // constant once the job has an attempt
+  LogChoice choice_{request_};
   std::shared_ptr<LogStream> self_;
   std::atomic<bool> cancelled_ = false;
 
   // Work loop only.
   JobId job_;
+  bool ranks_found_ = false;  // those inside of scripts
   bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false, finished_ = false;
   AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
   std::map<logs::LogKey, Cursor> cursors_;

@@ -83,6 +83,34 @@ TEST(MissingLogs, ANodeSaysWhichThereAre) {
             "reading the logs of job 'llama' (01h): it has no node 'd' and no rank 99; there are ranks 0-7 on nodes 'a', 'b', 'c' in attempts 1-2");
 }
 
+// `muster logs JOB --rank 5` of a script with eight ranks inside said that there is no rank 5.
+TEST(LogChoice, ARankInsideOfAScriptIsTheLogOfThatName) {
+  LogSources sources{.job = JobId("01h"), .name = "gpt"};
+  sources.attempts[AttemptNo(1)] = {{.node = NodeName("a"), .first = RankNo(0), .count = 1, .training_first = 0, .training_count = 8},
+                                    {.node = NodeName("b"), .first = RankNo(1), .count = 1, .training_first = 8, .training_count = 8}};
+  v1::ReadLogsRequest request;
+  for (const std::uint32_t rank : {1U, 5U, 15U, 16U}) request.add_ranks(rank);
+  find_training_ranks(sources, request);
+  EXPECT_EQ(std::vector<std::uint32_t>(request.ranks().begin(), request.ranks().end()), (std::vector<std::uint32_t>{1, 16})) << "1 is the script of node b";
+  const LogChoice choice(request);
+  EXPECT_EQ(choice.companions, (std::set<std::string>{"rank-5", "rank-15"}));
+  EXPECT_TRUE(choice.ranks);
+  EXPECT_EQ(missing_companions(sources, {}, choice), std::nullopt) << "it may not have begun";
+  EXPECT_EQ(
+      said({AttemptNo(1)}, request, sources),
+      "reading the logs of job 'gpt' (01h): it has no rank 16; there are ranks 0-1 on nodes 'a', 'b' in attempt 1, and inside their scripts ranks 0-15 of "
+      "the training");
+  v1::ReadLogsRequest one;
+  one.add_ranks(5);
+  find_training_ranks(sources, one);
+  EXPECT_FALSE(LogChoice(one).ranks) << "not the scripts' besides";
+  v1::ReadLogsRequest plain;
+  plain.add_ranks(9);
+  LogSources ranks = two_attempts();
+  find_training_ranks(ranks, plain);
+  EXPECT_EQ(plain.ranks(0), 9U);
+}
+
 TEST(MissingLogs, ARankOfAnotherNode) {
   v1::ReadLogsRequest request;
   request.set_node("a");
