@@ -7,11 +7,37 @@
 namespace muster::agent {
 namespace {
 
+// Bytes of a sequence that paints a terminal ("ESC [ 1 ; 31 m") at the beginning of `text`; 0: none.
+std::size_t paint_length(std::string_view text) {
+  constexpr std::size_t kMost = 64;
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.substr(0, kMost).find_first_not_of("0123456789;:", 2);
+  return end != std::string_view::npos && (text[end] == 'm' || text[end] == 'K') ? end + 1 : 0;
+}
+
+// `line` where it has none, else `room` without them.
+std::string_view without_paint(std::string_view line, std::string& room) {
+  if (line.find('\x1b') == std::string_view::npos) return line;
+  room.clear();
+  for (std::size_t at = 0; at < line.size();) {
+    if (const std::size_t skip = paint_length(line.substr(at)); skip > 0) {
+      at += skip;
+    } else {
+      room += line[at++];
+    }
+  }
+  return room;
+}
+
 // A line as people print it: no control bytes, valid UTF-8 is not promised by anybody, so everything else that protobuf could refuse is replaced.
-std::string printable(std::string_view line) {
+std::string printable(std::string_view line, std::size_t most = kEvidenceMost) {
   std::string text;
-  text.reserve(std::min(line.size(), kEvidenceMost));
-  for (std::size_t at = 0; at < line.size() && text.size() < kEvidenceMost;) {
+  text.reserve(std::min(line.size(), most));
+  for (std::size_t at = 0; at < line.size() && text.size() < most;) {
+    if (const std::size_t skip = paint_length(line.substr(at)); skip > 0) {
+      at += skip;
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(line[at]);
     std::size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
     if (length > line.size() - at) length = 0;
@@ -29,7 +55,7 @@ std::string printable(std::string_view line) {
       ++at;
       continue;
     }
-    if (text.size() + length > kEvidenceMost) break;
+    if (text.size() + length > most) break;
     if (length == 1 && (byte < 0x20 || byte == 0x7f)) {
       if (byte == '\t') text += ' ';
     } else {
@@ -52,11 +78,30 @@ std::string_view without_rank(std::string_view line) {
 
 // An exception that no rule knows is what ended its process all the same: just below those that are known.
 constexpr int kUnknownException = 89;
+// "Exception ignored in: ...", and the traceback below it: Python met it while it cleaned up, mostly on its way out of a real error, and went on.
+constexpr int kIgnored = 5;
 // Training went on with a loss that is no number: above what another rank's death leaves, below whatever names an end of its own.
 constexpr int kVanishedLoss = 50;
 
 // common/engine/evidence.cc: up to here the words point to other lines: "refer to 'Ascend Error Message'", EE9999, ERR01100; "Please check logs in directory".
 constexpr int kPointer = 38, kLauncherWord = 15;
+
+// Of "  File "train.py", line 214, in build_model": "train.py:214, in build_model"; else empty.
+std::string frame_in(std::string_view line) {
+  constexpr std::string_view kFile = "  File \"", kLine = "\", line ";
+  if (!line.starts_with(kFile)) return {};
+  const std::size_t end = line.find(kLine, kFile.size());
+  if (end == std::string_view::npos) return {};
+  const std::string_view number = line.substr(end + kLine.size());
+  return fmt::format("{}:{}", line.substr(kFile.size(), end - kFile.size()), number);
+}
+
+// The line of a traceback with where it came from; room is left for that.
+std::string with_frame(const std::string& line, const std::string& frame) {
+  if (frame.empty()) return line;
+  const std::string place = fmt::format(" ({})", printable(frame));
+  return place.size() > kEvidenceMost / 2 ? line : fmt::format("{}{}", printable(line, kEvidenceMost - place.size()), place);
+}
 
 bool ends_with_unseen(std::string_view line) {
   const std::size_t last = line.find_last_not_of(" \t\r");
@@ -105,22 +150,35 @@ FoundEvidence as_told(std::string_view line, const engine::Evidence& evidence) {
 }
 
 FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* grammar) {
-  std::string best, code, vanished;
+  std::string best, best_frame, code, vanished, frame, room;
   engine::Evidence best_is;  // its code points into a line that is gone
-  bool in_traceback = false;
+  bool in_traceback = false, ignored = false;
   LineScanner lines;
-  const auto look = [&](std::string_view line) {
+  const auto look = [&](std::string_view raw) {
+    const std::string_view line = without_paint(raw, room);
     engine::Evidence evidence = engine::evidence_in(line);
     const std::string_view bare = without_rank(line);
-    if (bare.starts_with("Traceback (most recent call last)")) {
+    const bool heads = bare.starts_with("Traceback (most recent call last)");
+    bool ends_traceback = false;
+    if (bare.starts_with("Exception ignored ")) {
+      ignored = true;
+      evidence = {};
+    } else if (heads) {
       in_traceback = true;
-    } else if (in_traceback && !indented(bare)) {
+      frame.clear();
+    } else if (in_traceback && indented(bare)) {
+      if (std::string found = frame_in(bare); !found.empty()) frame = std::move(found);
+    } else if (in_traceback) {
       in_traceback = false;
+      ends_traceback = true;
       if (evidence.rank == 0) evidence = {.rank = kUnknownException, .trouble = engine::Trouble::Exception, .code = {}};
     }
+    if (ignored && evidence.rank > 0) evidence = {.rank = kIgnored, .trouble = engine::Trouble::TracebackHead, .code = {}};
+    if (!heads && !in_traceback && !bare.starts_with("Exception ignored ")) ignored = false;
     if (evidence.rank > 0 && evidence.rank >= best_is.rank) {
       best_is = evidence;
       best.assign(line);
+      best_frame = ends_traceback ? frame : "";
       code.assign(evidence.code);
     }
     if (!grammar) return;
@@ -139,7 +197,7 @@ FoundEvidence find_evidence(std::string_view log_tail, const engine::Grammar* gr
   // argparse joins them by blanks: with nothing to be seen behind the colon each of them is one.
   if (best_is.trouble == engine::Trouble::Arguments && ends_with_unseen(best))
     best.append(best.ends_with(' ') ? "" : " ").append("(a lone blank: in the script a line ends with a backslash and a blank behind it)");
-  return as_told(best, best_is);
+  return as_told(with_frame(best, best_frame), best_is);
 }
 
 std::string best_evidence(std::string_view log_tail) { return find_evidence(log_tail).line; }

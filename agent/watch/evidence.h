@@ -1,5 +1,5 @@
 // The line of a log that tells best why its rank ended, and whether it speaks of a cause or of another rank's end. Pure. A traceback's last line counts even
-// when no rule of common/engine knows its exception; of equally good lines the last one wins. A loss that has vanished (nan_sign) and did not come back counts
+// when no rule of common/engine knows its exception, and has the traceback's last frame behind it; of equally good lines the last one wins. A loss that has vanished (nan_sign) and did not come back counts
 // as well, where no better line does.
 #pragma once
 

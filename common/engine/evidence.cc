@@ -23,6 +23,7 @@ enum class Rule {
   Type,       // the end of an exception's name: at the start of the line, before ':' or the end
   Level,      // "ERROR", "[FATAL]": in the first words
   Word,       // "error: ", "panic: ": in the first words
+  Begins,     // in the first words, and not as a count ("失败: 0")
   KilledBy,   // bash: "run.sh: line 3: 4711 Killed    python train.py"
 };
 
@@ -151,6 +152,14 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"rror: ", 20, Complaint, Rule::Word},
     {"atal: ", 20, Complaint, Rule::Word},
     {"panic: ", 20, Complaint, Rule::Word},
+    {"错误：", 20, Complaint, Rule::Begins},  // "error:"; but not 错误率, the rate of errors
+    {"错误:", 20, Complaint, Rule::Begins},
+    {"错误]", 20, Complaint, Rule::Begins},
+    {"错误】", 20, Complaint, Rule::Begins},
+    {"异常：", 20, Complaint, Rule::Begins},  // "exception:"
+    {"异常:", 20, Complaint, Rule::Begins},
+    {"失败：", 20, Complaint, Rule::Begins},  // "failed:"
+    {"失败:", 20, Complaint, Rule::Begins},
     {"Distributed job exited with exception. Please check logs in directory", 15, Complaint},
     {"Root Cause (first observed failure):", 12, TracebackHead},
     {"raceback (most recent call last)", 10, TracebackHead},
@@ -307,6 +316,11 @@ struct Judge {
         if (complains_at(line, signature.text[0] == 'p' ? at : at > 0 ? at - 1 : 0) && (signature.text[0] == 'p' || names_it(signature, at)))
           take(signature.rank, signature.trouble);
         return;
+      case Rule::Begins: {
+        const std::size_t next = line.find_first_not_of(" \t", end);
+        if (complains_at(line, at) && (next == std::string_view::npos || !is_digit(line[next]))) take(signature.rank, signature.trouble);
+        return;
+      }
       case Rule::KilledBy:
         if (at > 1 && line[at - 1] == ' ' && is_digit(line[at - 2])) take(signature.rank, signature.trouble);
         return;

@@ -7,8 +7,45 @@ namespace {
 
 TEST(Evidence, the_last_line_of_a_traceback_whatever_its_exception_is_called) {
   EXPECT_EQ(best_evidence("step 1\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    raise Oops('no')\nmy.Oops: no\nbye\n"),
-            "my.Oops: no");
-  EXPECT_EQ(best_evidence("[rank3]: Traceback (most recent call last):\n[rank3]:   File \"x.py\", line 1\n[rank3]: my.Oops: no\n"), "[rank3]: my.Oops: no");
+            "my.Oops: no (train.py:3, in <module>)");
+  EXPECT_EQ(best_evidence("[rank3]: Traceback (most recent call last):\n[rank3]:   File \"x.py\", line 1, in f\n[rank3]: my.Oops: no\n"),
+            "[rank3]: my.Oops: no (x.py:1, in f)");
+}
+
+// `why` named the exception and left where it came from to be looked for.
+TEST(Evidence, the_last_frame_is_where_it_came_from) {
+  const std::string head = "Traceback (most recent call last):\n  File \"/a/train.py\", line 9, in <module>\n    main()\n";
+  EXPECT_EQ(best_evidence(head + "  File \"/a/data.py\", line 214, in load\n    raise ValueError(x)\n           ^^^^\nValueError: bad config\nbye\n"),
+            "ValueError: bad config (/a/data.py:214, in load)");
+  EXPECT_EQ(best_evidence("ValueError: bad config\n"), "ValueError: bad config");
+  EXPECT_EQ(best_evidence(head + "KeyError: 'x'\nRuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n"),
+            "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB")
+      << "of another line";
+  const std::string cut = best_evidence(head + "ValueError: " + std::string(4000, 'x') + "\n");
+  EXPECT_EQ(cut.size(), kEvidenceMost);
+  EXPECT_TRUE(cut.ends_with("xxx (/a/train.py:9, in <module>)"));
+}
+
+// A program's error stood before what Python met while it cleaned up behind it, of the same rank: the last one was named.
+TEST(Evidence, what_was_ignored_is_no_cause) {
+  const std::string ignored =
+      "Exception ignored in: <function Pool.__del__ at 0x7f>\nTraceback (most recent call last):\n  File \"pool.py\", line 3, in __del__\n"
+      "TypeError: 'NoneType' object is not callable\n";
+  const std::string real = "Traceback (most recent call last):\n  File \"train.py\", line 3, in f\nValueError: bad config\n";
+  EXPECT_EQ(best_evidence(real + ignored), "ValueError: bad config (train.py:3, in f)");
+  EXPECT_EQ(best_evidence(ignored + real), "ValueError: bad config (train.py:3, in f)");
+  EXPECT_EQ(best_evidence("ERROR: the tokenizer is missing\nException ignored in: <_io.TextIOWrapper>\nBrokenPipeError: [Errno 32] Broken pipe\nstep 1\n"),
+            "ERROR: the tokenizer is missing");
+  const FoundEvidence alone = find_evidence("step 1\n" + ignored);
+  EXPECT_EQ(alone.line, "TypeError: 'NoneType' object is not callable (pool.py:3, in __del__)") << "better than nothing";
+  EXPECT_EQ(alone.kind, v1::EVIDENCE_KIND_UNSPECIFIED);
+}
+
+// rich and loguru paint theirs; the painted line was none, and what was left of the paint was quoted.
+TEST(Evidence, paint_hides_no_error) {
+  EXPECT_EQ(best_evidence("\x1b[1;31mRuntimeError: bad\x1b[0m shape\x1b[K\nstep 3\n"), "RuntimeError: bad shape");
+  EXPECT_EQ(best_evidence("\x1b[31mTraceback (most recent call last):\x1b[0m\n  File \"x.py\", line 1, in f\n\x1b[31mmy.Oops: no\x1b[0m\n"),
+            "my.Oops: no (x.py:1, in f)");
 }
 
 TEST(Evidence, the_last_of_a_chain) {
@@ -36,7 +73,7 @@ TEST(Evidence, any_bytes_become_text_of_at_most_a_kibibyte) {
   EXPECT_LE(text.size(), kEvidenceMost);
   EXPECT_TRUE(
       text.starts_with("ValueError: ?"
-                       "?( \xe4\xbd\xa0[0mxxx"))
+                       "?( \xe4\xbd\xa0xxx"))
       << text.substr(0, 40);
 }
 

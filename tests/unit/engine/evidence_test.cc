@@ -59,6 +59,10 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
       {"KeyboardInterrupt", Trouble::Interrupted, ""},
       {"run.sh: line 12:  4711 Killed                  python3 x.py", Trouble::Killed, ""},
       {"Traceback (most recent call last):", Trouble::TracebackHead, ""},
+      {"错误：找不到数据集 /data/wiki", Trouble::Complaint, ""},  // a line that said so in Chinese was none
+      {"[错误] 显存不足", Trouble::Complaint, ""},
+      {"2025-03-02 加载权重失败: 文件已损坏", Trouble::Complaint, ""},
+      {"发生异常：维度不一致", Trouble::Complaint, ""},
       {"        TraceBack (most recent call last):", Trouble::TracebackHead, ""},
   };
   for (const auto& one : cases) {
@@ -70,9 +74,9 @@ TEST(EvidenceKinds, NameTheTroubleAndTheCode) {
 }
 
 TEST(EvidenceKinds, WhatLooksLikeACodeIsNone) {
-  for (const char* line : {"uuid E1234: is fine in a name like xEI0006:", "see EI0006 in the manual", "model EI00061: weights", "EI006: short", "ei0006: lower",
-                           "0xE30008: an address", "E0515 13:40:02.517330 1 log.cc:1] glog's own prefix", "WI0006: a warning", "IERR01100x",
-                           "batch ERR0110 done", "PRE-E30008 ok"})
+  for (const char* line : {"错误率: 0.5", "成功: 10 失败: 0", "失败: 0", "uuid E1234: is fine in a name like xEI0006:", "see EI0006 in the manual",
+                           "model EI00061: weights", "EI006: short", "ei0006: lower", "0xE30008: an address",
+                           "E0515 13:40:02.517330 1 log.cc:1] glog's own prefix", "WI0006: a warning", "IERR01100x", "batch ERR0110 done", "PRE-E30008 ok"})
     EXPECT_EQ(evidence_in(line).rank, 0) << line;
 }
 
