@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
+#include "common/rundir/setup_prefix.h"
 
 namespace muster::worker {
 namespace {
@@ -78,6 +80,30 @@ Result<std::vector<std::string>> read_setup_environment(const std::filesystem::p
   if (!fd) return fail(ErrorCode::Io, "the file of its environment, '" + path.string() + "', cannot be read");
   if (info.st_size > static_cast<off_t>(kSetupBytesMost)) return too_much("more than " + std::to_string(kSetupBytesMost) + " bytes");
   return parse_setup_environment(read_at(fd, 0, static_cast<std::size_t>(info.st_size)));
+}
+
+std::string failed_command(const std::filesystem::path& environment, const std::filesystem::path& script) {
+  constexpr std::size_t kMost = 120;
+  struct stat info{};
+  const io::UniqueFd left = open_file(environment, info);
+  if (!left) return {};
+  std::string command = read_at(left, 0, kTailBytes);
+  if (command.empty() || command.find('\0') != std::string::npos) return {};  // a part of an environment
+  std::size_t number = 0;
+  const auto read = std::from_chars(command.data(), command.data() + command.size(), number);
+  if (read.ptr == command.data() + command.size()) {
+    const io::UniqueFd fd = open_file(script, info);
+    if (!fd || info.st_size > static_cast<off_t>(kSetupBytesMost)) return {};
+    const std::string text = read_at(fd, 0, static_cast<std::size_t>(info.st_size));
+    std::string_view rest(text);
+    if (rest.starts_with(rundir::kSetupPrefix)) rest.remove_prefix(rundir::kSetupPrefix.size());
+    for (; number > 1 && !rest.empty(); --number) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+    command = rest.substr(0, rest.find('\n'));
+  }
+  std::erase_if(command, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  command.erase(0, std::min(command.find_first_not_of(' '), command.size()));
+  if (command.size() > kMost) command = command.substr(0, kMost) + "...";
+  return command;
 }
 
 std::string last_line(const std::filesystem::path& log) {

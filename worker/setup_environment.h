@@ -20,6 +20,10 @@ inline constexpr std::size_t kSetupVariablesMost = 4096;
 Result<std::vector<std::string>> parse_setup_environment(std::string_view bytes);
 Result<std::vector<std::string>> read_setup_environment(const std::filesystem::path& path);
 
+// The line of the script that its shell was at when it left with a status of its own, by what stands in place of an environment (common/rundir/setup_prefix.h):
+// at most 120 bytes, without control characters; empty: nothing says.
+std::string failed_command(const std::filesystem::path& environment, const std::filesystem::path& script);
+
 // The last line of the log with something in it, without control characters, at most 400 bytes; empty: there is none.
 std::string last_line(const std::filesystem::path& log);
 

@@ -174,13 +174,15 @@ void Supervisor::setup_ended(int code, int signal) {
   }
   // Killed, or one of its commands was: want of memory, a person. Another start may do better (EAGAIN), which is not so of what a command says itself.
   if (signal != 0) return failed(EAGAIN, "it was ended by signal " + std::to_string(signal));
-  if (code > kShellSignalBase) return failed(EAGAIN, "it ended with status " + std::to_string(code));
+  const std::string command = code != 0 ? failed_command(setup.env_file(), *setup.argv().rbegin()) : "";
+  const std::string status = (command.empty() ? "it" : "'" + command + "'") + " ended with status " + std::to_string(code);
+  if (code > kShellSignalBase) return failed(EAGAIN, status);
   auto environment = read_setup_environment(setup.env_file());
   if (code == 0 && environment) {
     inherited_ = std::move(*environment);
   } else {
     // On a full disk nothing is its commands' fault, and of their words the log may have none.
-    const std::string how = code != 0 ? "it ended with status " + std::to_string(code) : environment.error().message;
+    const std::string how = code != 0 ? status : environment.error().message;
     const std::string line = last_line(setup.log());
     const bool said = line.contains("No space left on device") || line.contains("Disk quota exceeded");
     const bool full = is_full(run_.root());

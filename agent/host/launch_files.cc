@@ -18,6 +18,7 @@
 #include "agent/host/with_rights.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
+#include "common/rundir/setup_prefix.h"
 
 namespace muster::agent {
 namespace {
@@ -95,9 +96,9 @@ Result<void> write(const v1::LaunchFile& file) {
 }
 
 // The commands as they are, a line each, so that bash's "line 3" is the third of them; then the environment, for the worker to read. By its path: a script may
-// have made PATH anything; over noclobber.
+// have made PATH anything; over noclobber. Where a command ends the script instead, the first line's prefix says which.
 Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout& run) {
-  std::string script;
+  std::string script(rundir::kSetupPrefix);
   for (const std::string& command : setup.commands()) {
     if (command.find('\0') != std::string::npos)
       return fail(ErrorCode::InvalidArgument, "writing the script of runtime.setup: a command has a zero byte in it");

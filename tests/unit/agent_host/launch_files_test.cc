@@ -7,6 +7,7 @@
 
 #include "agent/host/start_prepare.h"
 #include "common/rundir/records.h"
+#include "common/rundir/setup_prefix.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
@@ -162,7 +163,8 @@ TEST_F(LaunchFiles, TheSetupsScriptIsPrivateAndEndsWithTheEnvironment) {
   order_.mutable_setup()->add_commands("source set_env.sh");
   order_.mutable_setup()->add_commands("export A=1");
   ASSERT_TRUE(write());
-  EXPECT_EQ(read_text(run_.setup_script()), "source set_env.sh\nexport A=1\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n");
+  const std::string names(rundir::kSetupPrefix);
+  EXPECT_EQ(read_text(run_.setup_script()), names + "source set_env.sh\nexport A=1\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n");
   EXPECT_EQ(fs::status(run_.setup_script()).permissions(), static_cast<fs::perms>(0600));
   order_.mutable_setup()->add_commands("export B=2 \\");
   ASSERT_TRUE(write());

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "common/io/file.h"
+#include "common/rundir/setup_prefix.h"
 #include "tests/unit/worker/run_under_test.h"
 #include "worker/setup_environment.h"
 
@@ -22,19 +23,24 @@ using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
+// What the agent puts before the first command.
+const std::string kNames =
+    R"(trap '[ $? = 0 ] || [ -z "${BASH_COMMAND-}" ] || [ -z "${MUSTER_SETUP_ENV-}" ] || printf %s "$BASH_COMMAND" >| "$MUSTER_SETUP_ENV" || :' EXIT; )";
+
 class Setup : public testing::Test {
  protected:
   // As the agent writes script and record.
-  void setup(const std::string& commands) {
-    std::ofstream(test_.run.setup_script()) << commands << "\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n";
-    auto& launch = *test_.launch.mutable_setup();
+  void setup(const std::string& commands) { setup_of(test_, commands); }
+  static void setup_of(RunUnderTest& test, const std::string& commands) {
+    std::ofstream(test.run.setup_script()) << commands << "\n/usr/bin/env -0 >| \"$MUSTER_SETUP_ENV\"\n";
+    auto& launch = *test.launch.mutable_setup();
     for (const char* word : {"/usr/bin/env", "PATH=/usr/bin:/bin", "HOME=/base", "/bin/bash", "-e"}) launch.add_argv(word);
-    launch.add_argv(test_.run.setup_script().string());
-    launch.set_cwd(test_.dir.string());
-    launch.set_log(test_.run.setup_log().string());
-    launch.set_env_file(test_.run.setup_environment().string());
+    launch.add_argv(test.run.setup_script().string());
+    launch.set_cwd(test.dir.string());
+    launch.set_log(test.run.setup_log().string());
+    launch.set_env_file(test.run.setup_environment().string());
     launch.set_timeout_ms(60'000);
-    test_.launch.clear_env();
+    test.launch.clear_env();
   }
   [[nodiscard]] std::string setup_log() const {
     const auto text = io::read_file(test_.run.setup_log(), 1U << 20U);
@@ -97,6 +103,32 @@ TEST_F(Setup, AProgramThatIsNotOnThatPathIsASentence) {
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().error(), ENOENT);
   EXPECT_EQ(first(events_, Event::kStartFailed)->start_failed().text(),
             "executing 'no-such-program': No such file or directory; it was looked for on the PATH that runtime.setup left");
+}
+
+// "it ended with status 3", of a dozen commands.
+TEST_F(Setup, TheCommandThatEndedItIsNamed) {
+  for (const auto& [commands, told] :
+       {std::pair{"echo looking; [ -d /nowhere ]", "'echo looking; [ -d /nowhere ]' ended with status 1: looking"},
+        {"echo one\necho two\nexit 3\n: > never", "'exit 3' ended with status 3: two"},
+        {"echo one\nprintf 'true\\nfalse\\n' > source.sh\nsource ./source.sh\n: > never", "'source ./source.sh' ended with status 1: one"},
+        {"echo one\n  (exit 5)\n: > never", "'(exit 5)' ended with status 5: one"},
+        {"a=$(false) || :\nfalse || :\necho well\ntrap 'echo mine' EXIT\nexit 3", "it ended with status 3: mine"},
+        {"fails() {\n  false\n}\nfails", "it ended with status 1"},
+        {"unset MUSTER_SETUP_ENV\nexit 3", "it ended with status 3"},
+        {"\nfalse 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
+         "'false 012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123...' ended with status "
+         "1"}}) {
+    SCOPED_TRACE(commands);
+    RunUnderTest test;
+    setup_of(test, std::string(rundir::kSetupPrefix) + commands);
+    test.stub({"--block"});
+    test.start();
+    EXPECT_EQ(test.wait_worker(), 0);
+    const auto events = test.events();
+    ASSERT_NE(first(events, Event::kStartFailed), nullptr);
+    EXPECT_EQ(first(events, Event::kStartFailed)->start_failed().text(), std::string("running runtime.setup: ") + told);
+    EXPECT_FALSE(fs::exists(test.dir / "never"));
+  }
 }
 
 TEST_F(Setup, TheFirstCommandThatFailsEndsIt) {
