@@ -61,7 +61,8 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   }
   const std::string in_line = fmt::format("{} job{} ahead in the queue (first in, first out)", ahead, ahead == 1 ? " is" : "s are");
   if (first != nullptr) {
-    lines.push_back(fmt::format("{}; '{}' is next: {}", in_line, first->spec.name(), first_waits));
+    const bool same = first_waits == placed.why;
+    lines.push_back(fmt::format("{}; '{}' is next{}", in_line, first->spec.name(), same ? " and waits for the same" : ": " + first_waits));
   } else if (ahead > kAheadLookMax) {
     lines.push_back(in_line);
   }
@@ -133,13 +134,31 @@ std::string steps_text(const Presence& presence, const JobRecord& job, const Att
   return fmt::format("step {}{} was {} ago", rank.step, of, age_text(now.wall - seen->second.last_step_at));
 }
 
+// What broke an attempt: the cause, what it said last, when, and who knows more.
+void explain_verdict(std::vector<std::string>& lines, const JobRecord& job, const AttemptRecord* attempt, const Verdict& verdict, std::string cause, Now now) {
+  lines.push_back(std::move(cause));
+  if (!verdict.evidence.empty()) lines.push_back("it said: " + verdict.evidence);
+  const std::optional<WallTime> at = attempt != nullptr && attempt->broke_at ? attempt->broke_at : job.ended_at;
+  if (attempt == nullptr || !at || verdict.cls == FailureClass::Operator) return;
+  std::string more;
+  if (verdict.rank) {
+    more = fmt::format("`muster logs {} --attempt {} --rank {}` has what it printed before", job.id.str(), attempt->number.value, verdict.rank->value);
+  } else if (verdict.cls == FailureClass::Node && !verdict.node.empty()) {
+    more = fmt::format("`muster node show {}` has how it stands now", verdict.node.str());
+  } else {
+    more = fmt::format("`muster events {}` has what came before", job.id.str());
+  }
+  lines.push_back(fmt::format("attempt {}, {} ago; {}", attempt->number.value, age_text(now.wall - *at), more));
+}
+
 }  // namespace
 
 std::vector<std::string> explain(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now, const Limits& limits) {
   std::vector<std::string> lines;
   const AttemptRecord* attempt = job.current();
   if (attempt != nullptr && attempt->verdict && !is_final(job.phase)) {
-    lines.push_back(fmt::format("attempt {} broke: {} ({})", attempt->number.value, attempt->verdict->reason, to_string(attempt->verdict->cls)));
+    explain_verdict(lines, job, attempt, *attempt->verdict,
+                    fmt::format("attempt {} broke: {} ({})", attempt->number.value, attempt->verdict->reason, to_string(attempt->verdict->cls)), now);
   }
   switch (job.phase) {
     case JobPhase::Queued: explain_queued(lines, ledger, presence, job, now, limits); break;
@@ -166,8 +185,10 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
     case JobPhase::Succeeded: lines.emplace_back("succeeded"); break;
     case JobPhase::Failed:
     case JobPhase::Cancelled:
-      lines.push_back(job.verdict ? fmt::format("{}: {}", to_string(job.phase), job.verdict->reason) : std::string(to_string(job.phase)));
-      if (job.verdict && !job.verdict->evidence.empty()) lines.push_back("it said: " + job.verdict->evidence);
+      if (job.verdict)
+        explain_verdict(lines, job, attempt, *job.verdict, fmt::format("{}: {}", to_string(job.phase), job.verdict->reason), now);
+      else
+        lines.emplace_back(to_string(job.phase));
       break;
   }
   return lines;

@@ -20,6 +20,7 @@ namespace {
 
 // An earlier status on the same node's clock by more than this is no echo of a signal death.
 constexpr Duration kEcho = std::chrono::seconds(1);
+constexpr const char* kKilledForMemory = "oom";  // begins a signature
 // So far apart messages of two nodes may arrive that were sent together: which end was first within it cannot be told.
 constexpr Duration kDelayBar = std::chrono::milliseconds(250);
 
@@ -113,16 +114,35 @@ Verdict of_end(const End& end, FailureClass cls, const std::string& how) {
   return verdict;
 }
 
+// What the program itself says it has run out of; empty: nothing.
+std::string_view memory_that_ended(const End& end) {
+  if (!by_itself(end)) return "";
+  const engine::Trouble trouble = engine::evidence_in(end.evidence()).trouble;
+  if (trouble == engine::Trouble::DeviceMemory) return "out of device memory";
+  return trouble == engine::Trouble::HostMemory ? "out of memory of the host" : "";
+}
+
 Verdict of_end(const End& end) {
-  if (end.oom()) return of_end(end, FailureClass::Oom, "oom");
-  if (end.signal() != 0) return of_end(end, FailureClass::Signal, fmt::format("signal:{}", end.signal()));
+  if (end.oom()) return of_end(end, FailureClass::Oom, kKilledForMemory);
+  const std::string how = end.signal() != 0 ? fmt::format("signal:{}", end.signal()) : fmt::format("status:{}", end.code());
+  if (const std::string_view memory = memory_that_ended(end); !memory.empty()) {
+    Verdict verdict = of_end(end, FailureClass::Oom, how);
+    verdict.reason += fmt::format(", {}", memory);
+    return verdict;
+  }
+  if (end.signal() != 0) return of_end(end, FailureClass::Signal, how);
   // What the program writes to is full, over its quota or gone: no error of its own, and coming twice proves nothing.
   if (engine::evidence_in(end.evidence()).trouble == engine::Trouble::Storage) {
     Verdict verdict = of_end(end, FailureClass::Node, "storage");
     verdict.reason += ": what it writes to is full, or gone";
     return verdict;
   }
-  return of_end(end, FailureClass::UserError, fmt::format("status:{}", end.code()));
+  return of_end(end, FailureClass::UserError, how);
+}
+
+// The program's own end, which comes again as long as the program is the same: not so where the kernel has killed it for want of memory, which others took.
+bool of_program(const Verdict& verdict) {
+  return verdict.cls == FailureClass::UserError || (verdict.cls == FailureClass::Oom && !verdict.signature.starts_with(kKilledForMemory));
 }
 
 // Where the clocks leave more than one, no one is accused alone.
@@ -257,11 +277,11 @@ std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& a
   if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt); torn && !torn->older)
     return "no older whole one is there to go on from, and it is not begun anew by itself: put its files back and resume the job, or submit it anew";
   const AttemptRecord* before = job.before(attempt);
-  const bool seen_before =
-      before != nullptr && before->verdict && before->verdict->cls == FailureClass::UserError && before->verdict->signature == verdict.signature;
+  const bool seen_before = before != nullptr && before->verdict && of_program(*before->verdict) && before->verdict->signature == verdict.signature;
   // Further than ever: an error of the program itself would have met the last attempt there. Two faults of the network may look the same.
   const bool further = best_step > step_to_beat(job);
-  if (verdict.cls == FailureClass::UserError && seen_before && !further && !sets_aside) return "the same user error twice in a row";
+  if (of_program(verdict) && seen_before && !further && !sets_aside)
+    return verdict.cls == FailureClass::Oom ? "the same want of memory twice in a row" : "the same user error twice in a row";
   const std::uint32_t idle = further ? 0 : job.attempts_without_progress + 1;
   if (idle >= limits.attempts_without_progress_max) return fmt::format("{} attempts in a row without a new best step", idle);
   std::uint32_t charged = 1;

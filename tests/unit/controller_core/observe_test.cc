@@ -161,6 +161,27 @@ TEST(Observe, ADiskThatTakesNoWritesIsToldWithTheEndOfTheLease) {
   EXPECT_LT(world.seen().leases_end.at(NodeName("n1")), world.now.boot + std::chrono::hours(24 * 366));
 }
 
+// The reason alone: neither when, nor in which attempt, nor where more of it is.
+TEST(Observe, WhyGivesTheCauseThenTheLineThenWhenAndWhoKnowsMore) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  for (const std::uint32_t attempt : {1U, 2U}) {
+    world.started("j1", attempt, "n0");
+    v1::Fact fact = world.fact("j1", attempt);
+    fact.mutable_exited()->set_code(1);
+    fact.mutable_exited()->set_evidence("ValueError: bad config (train.py:214, in load)");
+    world.report("n0", std::move(fact));
+    world.swept("j1", attempt, "n0");
+  }
+  ASSERT_EQ(world.job("j1").phase, JobPhase::Failed);
+  world.pass(std::chrono::seconds(5));
+  EXPECT_EQ(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
+            (std::vector<std::string>{"failed: rank 0 on node 'n0' ended with status 1; the same user error twice in a row",
+                                      "it said: ValueError: bad config (train.py:214, in load)",
+                                      "attempt 2, 5s ago; `muster logs j1 --attempt 2 --rank 0` has what it printed before"}));
+}
+
 TEST(Observe, HowFarASetUpHasComeIsTold) {
   SmallWorld world;
   world.node("n0", 1);

@@ -32,6 +32,18 @@ TEST(QueueWhy, TheNextIsToldWhatItNeedsAndTheOthersBehindWhom) {
   EXPECT_EQ(why(world, {"fourth"}).at(JobId("fourth")), told.at(JobId("fourth"))) << "those ahead are not of the list";
 }
 
+// `why` of the third in the queue told the same need and the same nodes twice.
+TEST(QueueWhy, OneReasonIsToldOnce) {
+  SmallWorld world;
+  world.node("n0", 2);
+  world.submit("runs", SmallWorld::spec("runs", 1, 2));
+  for (const char* id : {"second", "third"}) world.submit(id, SmallWorld::spec(id, 1, 2));
+  const auto lines = explain(world.ledger, world.presence, world.job("third"), world.now, world.limits);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], StartsWith("waits: need 1 node with 2 devices, 0 fit: 'n0'"));
+  EXPECT_EQ(lines[1], "1 job is ahead in the queue (first in, first out); 'second' is next and waits for the same");
+}
+
 TEST(QueueWhy, ManyThatNoNodeCouldHoldAreAllToldSomething) {
   SmallWorld world;
   std::vector<std::string> ids;

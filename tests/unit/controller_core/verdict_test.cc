@@ -316,6 +316,46 @@ TEST(Verdict, OutOfMemoryIsItsOwnClass) {
   EXPECT_EQ(world.verdict().cls, FailureClass::Oom);
 }
 
+// "CUDA out of memory" was a user error like any other; only the kernel's killer made it the class.
+TEST(Verdict, WhatTheProgramSaysItRanOutOfIsOutOfMemoryToo) {
+  for (const auto& [line, signal, told] :
+       {std::tuple{"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (train.py:3, in f)", 0, "ended with status 1, out of device memory"},
+        {"EI0011: x", 0, "ended with status 1, out of device memory"},
+        {"terminate called after throwing an instance of 'std::bad_alloc'", 6, "was killed by signal 6 (SIGABRT), out of memory of the host"},
+        {"MemoryError", 0, "ended with status 1, out of memory of the host"}}) {
+    Running world;
+    v1::RankExited exit = signal != 0 ? with(0, signal) : with(1);
+    exit.set_evidence(line);
+    world.fact_of_rank(2, exit);
+    const Verdict verdict = world.verdict();
+    EXPECT_EQ(verdict.cls, FailureClass::Oom) << line;
+    EXPECT_THAT(verdict.reason, testing::EndsWith(told));
+  }
+  Running world;
+  v1::RankExited killed = with(0, 9);
+  killed.set_evidence("MemoryError");
+  world.fact_of_rank(2, killed);
+  EXPECT_EQ(world.verdict().cls, FailureClass::Signal) << "somebody killed it, whatever it had said before";
+}
+
+// As before, when it was a user error: the program needs as much again.
+TEST(Verdict, TheSameWantOfMemoryTwiceIsTheEnd) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  for (const std::uint32_t attempt : {1U, 2U}) {
+    ASSERT_EQ(world.job("j1").phase, JobPhase::Launching) << attempt;
+    world.started("j1", attempt, "n0");
+    v1::Fact fact = world.fact("j1", attempt);
+    *fact.mutable_exited() = with(1);
+    fact.mutable_exited()->set_evidence(fmt::format("RuntimeError: NPU out of memory. Tried to allocate {}.00 GiB", attempt));
+    world.report("n0", std::move(fact));
+    world.swept("j1", attempt, "n0");
+  }
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
+  EXPECT_THAT(world.job("j1").verdict->reason, testing::EndsWith("; the same want of memory twice in a row"));
+}
+
 TEST(Verdict, OurOwnKillsAreNoCauses) {
   Running world;
   v1::RankExited stopped = with(0, 15);
