@@ -182,8 +182,8 @@ class Agent {
   std::optional<BootTime> network_told_at_;  // since the start
   bool network_waits_ = false;               // network_timer_ is armed
 
-  std::optional<v1::Orders> orders_;
-  std::optional<v1::Orders> waiting_orders_;  // for their epoch to be stored
+  std::optional<v1::Orders> orders_;          // of this connection, merged
+  std::optional<v1::Orders> waiting_orders_;  // for their epoch to be stored; merged as well
   Outbox outbox_;
   std::map<RunKey, WatchedRun> watched_;
   std::set<RunKey> dirty_;

@@ -123,6 +123,9 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   {
     const std::lock_guard lock(log_hello_mutex_);
     v1::LogHello say;
+  // Whatever still holds of them is said again.
+  orders_.reset();
+  waiting_orders_.reset();
     say.set_node(options_.host.node.str());
     say.set_instance(identity_.instance.str());
     say.set_cluster_id(cluster.str());
@@ -173,7 +176,7 @@ void Agent::on_orders(v1::Orders orders) {
   }
   see_epoch(Epoch(orders.epoch()));
   if (stored_epoch_ < identity_.highest_epoch) {
-    waiting_orders_ = std::move(orders);
+    waiting_orders_ = merged(std::exchange(waiting_orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
   } else {
     obey(std::move(orders));
   }
@@ -194,7 +197,7 @@ void Agent::epoch_stored(Epoch epoch) {
 }
 
 void Agent::obey(v1::Orders orders) {
-  orders_ = std::move(orders);
+  orders_ = merged(std::exchange(orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
   for (const RunKey& run : unsupported(*orders_)) {
     if (!unsupported_.insert(run).second) continue;
     v1::Unsupported told;

@@ -85,6 +85,16 @@ std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const
 
 }  // namespace
 
+v1::Orders merged(v1::Orders earlier, v1::Orders next, const std::map<RunKey, RunSeen>& seen) {
+  std::set<RunKey> mentioned;
+  for (const v1::Order& order : next.orders()) mentioned.insert(key_of(order));
+  for (v1::Order& order : *earlier.mutable_orders()) {
+    const RunKey run = key_of(order);
+    if (order.has_run() && !mentioned.contains(run) && !seen.contains(run)) *next.add_orders() = std::move(order);
+  }
+  return next;
+}
+
 std::vector<RunKey> unsupported(const v1::Orders& orders) {
   std::set<RunKey> unknown;
   for (const v1::Order& order : orders.orders()) {

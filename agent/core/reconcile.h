@@ -155,6 +155,10 @@ using Action = std::variant<StartRun, RefuseRun, SignalStop, SweepRun, MarkSwept
 // by the agent first (RefuseRun), and only if the worker was quicker it is adopted.
 std::vector<Action> reconcile(const Self& self, const v1::Orders* orders, const std::map<RunKey, RunSeen>& seen, bool starting_up);
 
+// What is ordered once `next` has come behind `earlier`, both of one connection: all of `next`, and the runs of `earlier` that it does not mention and that are
+// not there yet. What is to be stopped and forgotten is whole in each message; a run is said once, in a message of its own.
+v1::Orders merged(v1::Orders earlier, v1::Orders next, const std::map<RunKey, RunSeen>& seen);
+
 // Attempts of whose orders this agent does not know the kind, each once. reconcile() leaves what there is of them alone, and starts none of the others.
 std::vector<RunKey> unsupported(const v1::Orders& orders);
 

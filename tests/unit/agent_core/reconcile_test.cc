@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace muster::agent {
 namespace {
 
@@ -195,6 +198,50 @@ TEST(Reconcile, StartsComeAfterEverythingElse) {
   ASSERT_EQ(actions.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<SweepRun>(actions[0]));
   EXPECT_TRUE(std::holds_alternative<StartRun>(actions[1]));
+}
+
+// A controller came back with several starts for a node: it says each in a message of its own, and all but the last were lost while the agent wrote the new
+// epoch down. Their jobs failed with "did not start its part within 1m".
+class Merged : public ::testing::Test {
+ protected:
+  static v1::Order of(const std::string& job, v1::Order order) {
+    order.set_job_id(job);
+    return order;
+  }
+  static v1::Orders message(const std::vector<v1::Order>& list) {
+    v1::Orders orders;
+    orders.set_epoch(7);
+    orders.set_cluster_id("c-1");
+    for (const v1::Order& order : list) *orders.add_orders() = order;
+    return orders;
+  }
+  static std::map<std::string, v1::Order::WantCase> wanted(const v1::Orders& orders) {
+    std::map<std::string, v1::Order::WantCase> wants;
+    for (const v1::Order& order : orders.orders()) EXPECT_TRUE(wants.emplace(order.job_id(), order.want_case()).second) << order.job_id() << " twice";
+    return wants;
+  }
+  using Wanted = std::map<std::string, v1::Order::WantCase>;
+};
+
+TEST_F(Merged, RunsOfAllMessagesStay) {
+  v1::Orders all = merged({}, message({of("a", order_run())}), {});
+  all = merged(all, message({of("b", order_run())}), {});
+  all = merged(all, message({of("x", order_stop()), of("c", order_run())}), {});
+  EXPECT_EQ(wanted(all), (Wanted{{"a", v1::Order::kRun}, {"b", v1::Order::kRun}, {"c", v1::Order::kRun}, {"x", v1::Order::kStop}}));
+  EXPECT_EQ(all.epoch(), 7U);
+  EXPECT_EQ(all.cluster_id(), "c-1");
+}
+
+TEST_F(Merged, ARunIsDroppedOnceItIsThereOrAnotherWordIsSaidOfIt) {
+  const v1::Orders runs = message({of("a", order_run()), of("b", order_run()), of("c", order_run()), of("d", order_run())});
+  const std::map<RunKey, RunSeen> there{{{JobId("a"), AttemptNo(2)}, run_in(WorkerState::Spawned)}};
+  EXPECT_EQ(wanted(merged(runs, message({of("b", order_stop()), of("c", order_forget())}), there)),
+            (Wanted{{"b", v1::Order::kStop}, {"c", v1::Order::kForget}, {"d", v1::Order::kRun}}));
+}
+
+TEST_F(Merged, OfWhatIsToBeStoppedAndForgottenTheLatestMessageHasAll) {
+  const v1::Orders earlier = message({of("a", order_stop()), of("b", order_forget()), of("c", order_unknown())});
+  EXPECT_EQ(wanted(merged(earlier, message({of("b", order_forget())}), {})), (Wanted{{"b", v1::Order::kForget}}));
 }
 
 }  // namespace
