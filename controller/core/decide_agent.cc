@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/utf8.h"
 #include "controller/core/checkpoints.h"
 #include "controller/core/decide.h"
 #include "controller/core/fence.h"
@@ -17,6 +18,15 @@ namespace {
 
 // Of what a node says of checkpoints; an agent of this release keeps to them.
 constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPathMax = 4'096;
+
+// What a node says is kept for good. An agent of this release says no more; of another's the beginning is kept.
+constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10, kResolvedBytes = 1 << 20;
+
+std::string cut(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : text.substr(0, utf8_prefix(std::string_view(text).substr(0, most)));
+}
+
+constexpr Duration kBootMargin = std::chrono::seconds(5);
 
 // No clock says more, and two of them can be subtracted.
 WallTime to_wall(const google::protobuf::Timestamp& from) {
@@ -103,20 +113,22 @@ class FactDecider {
   Decision started() const {
     if (part_.started) return nothing();
     NodeStarted event{.job = job_.id, .attempt = attempt_.number, .node = node(), .worker_pid = input_.fact.started().worker_pid(), .node_time = at_};
-    event.pids.assign(input_.fact.started().pids().begin(), input_.fact.started().pids().end());
-    event.resolved = input_.fact.started().resolved();
+    const auto& pids = input_.fact.started().pids();
+    event.pids.assign(pids.begin(), pids.begin() + std::min<std::ptrdiff_t>(pids.size(), part_.placed.rank_count));
+    if (const v1::NodeResolved& resolved = input_.fact.started().resolved(); resolved.ByteSizeLong() <= kResolvedBytes) event.resolved = resolved;
     return accept(std::move(event));
   }
 
   Decision start_failed() const {
     if (part_.start_failed) return nothing();
     const v1::NodeStartFailed& from = input_.fact.start_failed();
-    NodeStartFailed event{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = from.text(), .node_time = at_};
+    const std::string text = cut(from.text(), kSentenceBytes);
+    NodeStartFailed event{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = text, .node_time = at_};
     if (event.why == StartFailure::Checkpoint) take_look(from.checkpoint(), event);
     Decision decision = accept(event);
     if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_)) take_found(from.checkpoint(), decision);
     // An agent that lost its state directory after the ranks had ended well says `gone` as well.
-    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), from.text()));
+    if (!all_well()) breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), text));
     return decision;
   }
 
@@ -158,7 +170,7 @@ class FactDecider {
                      .oom = from.oom(),
                      .lost = from.lost(),
                      .success_seen = from.success_seen(),
-                     .evidence = from.evidence(),
+                     .evidence = cut(from.evidence(), kEvidenceBytes),
                      .node_time = at_,
                      .evidence_kind = to_kind(from.evidence_kind()),
                      .killed_unasked = from.stop_requested() && from.killed_unasked(),
@@ -183,7 +195,7 @@ class FactDecider {
                           .name = from.name(),
                           .code = from.code(),
                           .signal = from.signal(),
-                          .evidence = from.evidence(),
+                          .evidence = cut(from.evidence(), kEvidenceBytes),
                           .node_time = at_,
                           .controller_time = ended_};
     Decision decision = accept(event);
@@ -193,7 +205,7 @@ class FactDecider {
 
   Decision swept() const {
     if (part_.swept) return nothing();
-    const std::string& reason = input_.fact.swept().reason();
+    const std::string reason = cut(input_.fact.swept().reason(), kReasonBytes);
     Decision decision = accept(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
     if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason));
     return decision;

@@ -10,7 +10,9 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kCheckpointsKept = 4;  // newest steps of an attempt that are watched for completeness
-constexpr double kRecentWeight = 0.2;        // of a new sample in the mean step time
+// Of what is kept of a checkpoint. Some hundred thousand shards fit; of one with more it never shows that it is whole.
+constexpr std::size_t kShardsBytes = 16 << 20, kShardCost = 64, kPathBytes = 4'096;
+constexpr double kRecentWeight = 0.2;  // of a new sample in the mean step time
 
 void heard_now(NodeSeen& seen, Now now) {
   seen.heard = true;
@@ -20,12 +22,19 @@ void heard_now(NodeSeen& seen, Now now) {
 
 // Finished stays finished: nodes see a shared directory through caches of different age, and a save directory belongs to one attempt.
 void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
-  ShardSeen& shard = checkpoint.shards[reading.shard()];
+  auto known = checkpoint.shards.find(reading.shard());
+  if (known == checkpoint.shards.end()) {
+    const std::size_t cost = reading.shard().size() + kShardCost;
+    if (reading.path().size() > kPathBytes || checkpoint.names_bytes + cost > kShardsBytes) return;
+    checkpoint.names_bytes += cost;
+    known = checkpoint.shards.try_emplace(reading.shard()).first;
+  }
+  ShardSeen& shard = known->second;
   shard.bytes = reading.bytes();
   shard.finished = shard.finished || reading.finished();
   checkpoint.expected = std::max(checkpoint.expected, reading.expected());
   checkpoint.sealed = checkpoint.sealed || reading.sealed();
-  if (!reading.path().empty()) checkpoint.path = reading.path();
+  if (!reading.path().empty() && reading.path().size() <= kPathBytes) checkpoint.path = reading.path();
 }
 
 std::string shortened(std::string text, std::size_t most) {
@@ -75,9 +84,12 @@ void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now
   if (!reading.samples().empty() || at > seen.last_step_at + kJitter) seen.last_step_at = std::max(seen.last_step_at, at);
 }
 
-void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
+// Of the part's own ranks: nobody else knows of them, and there are no others.
+void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const PlacedNode& placed, Now now) {
+  const auto here = [&](std::uint32_t rank) { return rank >= placed.first_rank.value && rank - placed.first_rank.value < placed.rank_count; };
   std::int64_t total = 0;
   for (const v1::RankReading& from : reading.ranks()) {
+    if (!here(from.rank())) continue;
     total = std::max(total, from.total());
     RankSeen& to = seen.ranks[RankNo(from.rank())];
     to.log_bytes = from.log_bytes();
@@ -92,7 +104,7 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, Now now
   }
   fold_step_age(seen, reading, now);
   for (const v1::StepSample& sample : reading.samples()) {
-    if (!is_step(sample.step(), total)) continue;
+    if (!here(sample.rank()) || !is_step(sample.step(), total)) continue;
     seen.best_step = std::max(seen.best_step, sample.step());
     if (sample.seconds() <= 0) continue;
     seen.step_seconds = seen.step_seconds <= 0 ? sample.seconds() : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
@@ -213,9 +225,10 @@ class Observer {
     const auto job = ledger_.jobs.find(id);
     if (job == ledger_.jobs.end()) return;
     const AttemptRecord* attempt = job->second.attempt(AttemptNo(reading.attempt()));
-    if (attempt == nullptr || attempt->part(node) == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
+    const NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
+    if (part == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
-    fold_progress(seen, reading, now_);
+    fold_progress(seen, reading, part->placed, now_);
     fold_notes(node, job->second, *attempt, reading);
     if (reading.setting_up()) {
       seen.setting_up[node] = without_controls(shortened(reading.setup_text(), kSetupTextBytes));

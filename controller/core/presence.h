@@ -37,6 +37,7 @@ struct CheckpointSeen {
   std::uint32_t expected = 0;
   bool sealed = false;
   std::string path;
+  std::size_t names_bytes = 0;          // of `shards`, about; bounded
   [[nodiscard]] bool complete() const;  // sealed, all expected shards there and finished
 };
 

@@ -256,5 +256,97 @@ TEST(Observe, OnlyTheNewestStepsAreKept) {
   EXPECT_EQ(world.seen().checkpoints.begin()->first, 47);
 }
 
+// Twelve messages of one node with ranks that no job has: the controller went from 19 to 465 MiB.
+TEST(Observe, OfRanksThatAreNotOfTheNodesPartNothingIsKept) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n1"), .connection = ConnectionId(2)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 4'000'000'000U}) {
+    reading.add_ranks()->set_rank(rank);
+    reading.mutable_ranks(reading.ranks_size() - 1)->set_step(10 + rank);
+    reading.add_samples()->set_rank(rank);
+    reading.mutable_samples(reading.samples_size() - 1)->set_step(10 + rank);
+  }
+  world.see(heard);
+  ASSERT_EQ(world.seen().ranks.size(), 1U);
+  EXPECT_EQ(world.seen().ranks.begin()->first, RankNo(1));
+  EXPECT_EQ(world.seen().best_step, 11) << "nor do they count as progress";
+}
+
+TEST(Observe, TheNamesOfACheckpointsShardsHaveABound) {
+  Observed world;
+  const auto tell = [&](const std::string& prefix, std::size_t length, int count) {
+    PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+    v1::AttemptReading& reading = Observed::reading(heard);
+    for (int i = 0; i < count; ++i) {
+      v1::ShardReading& shard = *reading.add_shards();
+      shard.set_step(5);
+      shard.set_shard(prefix + std::to_string(i) + std::string(length, 'x'));
+      shard.set_path("/save/iter_5");
+    }
+    world.see(heard);
+  };
+  const auto kept = [&] {
+    std::size_t bytes = 0;
+    for (const auto& [name, shard] : world.seen().checkpoints.at(5).shards) bytes += name.size();
+    return bytes;
+  };
+  tell("a", 10, 1'000);
+  EXPECT_EQ(world.seen().checkpoints.at(5).shards.size(), 1'000U);
+  for (int message = 0; message < 12; ++message) tell("b" + std::to_string(message) + "-", 100'000, 40);
+  EXPECT_LE(kept(), 16U << 20U);
+  EXPECT_GT(kept(), 15U << 20U);
+  tell("a", 10, 1'001);
+  EXPECT_EQ(world.seen().checkpoints.at(5).shards.count("a7" + std::string(10, 'x')), 1U) << "what is known is still told of";
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::ShardReading& far = *Observed::reading(heard).add_shards();
+  far.set_step(6);
+  far.set_shard("one");
+  far.set_path("/" + std::string(1 << 20, 'p'));
+  world.see(heard);
+  EXPECT_EQ(world.seen().checkpoints.at(6).path, "");
+}
+
+// Each is kept for good: in the journal, in the ledger, and in every answer about the job.
+TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
+  SmallWorld world;
+  world.node("n0", 2);
+  world.node("n1", 2);
+  world.submit("j1", SmallWorld::spec("train", 2, 2));
+  const std::string much(3 << 20, 'x');
+  v1::Fact started = world.fact("j1", 1);
+  for (int i = 0; i < 100'000; ++i) started.mutable_started()->add_pids(1);
+  started.mutable_started()->mutable_resolved()->add_env("A=" + much);
+  world.report("n0", started);
+  v1::Fact exited = world.fact("j1", 1);
+  exited.mutable_exited()->set_code(1);
+  exited.mutable_exited()->set_evidence(much);
+  world.report("n0", exited);
+  v1::Fact failed = world.fact("j1", 1);
+  failed.mutable_start_failed()->set_text(much);
+  world.report("n1", failed);
+  v1::Fact companion = world.fact("j1", 1);
+  companion.mutable_companion_exited()->set_name("scheduler");
+  companion.mutable_companion_exited()->set_code(1);
+  companion.mutable_companion_exited()->set_evidence(much);
+  world.report("n0", companion);
+  v1::Fact swept = world.fact("j1", 1);
+  swept.mutable_swept()->set_reason(much);
+  world.report("n0", swept);
+  const AttemptRecord& attempt = world.job("j1").attempts.at(0);
+  const NodePart& part = attempt.parts.at(0);
+  EXPECT_EQ(part.pids.size(), 2U);
+  EXPECT_TRUE(part.started);
+  EXPECT_EQ(part.resolved.env_size(), 0);
+  EXPECT_EQ(part.exits.at(RankNo(0)).evidence.size(), 1'024U);
+  EXPECT_EQ(part.companions.at("scheduler").evidence.size(), 1'024U);
+  EXPECT_LE(part.swept_reason.size(), 1'024U);
+  EXPECT_LE(attempt.parts.at(1).start_failed->text.size(), 8U << 10U);
+  std::size_t journal = 0;
+  for (const auto& [index, event] : world.journal)
+    journal += std::holds_alternative<AttemptBroke>(event.body) ? std::get<AttemptBroke>(event.body).cause.size() : 0;
+  EXPECT_LE(journal, 16U << 10U);
+}
+
 }  // namespace
 }  // namespace muster::core
