@@ -26,7 +26,6 @@ engine: command
 launch:
   run: [{words}]
 resources: {{devices: {ranks}, type: cpu}}
-checkpoint: {{layout: none}}
 recovery: {{max_restarts: 0, stop_grace: 2s, orphan_grace: {grace}}}
 """
 # Rank 0 waits at the gate, the others for ever; none of them prints a word: on such a disk that alone would be their end.
@@ -76,7 +75,7 @@ class ReadOnly(OwnDisk):
         worker, ranks = self.worker()
         self.assertEqual(len(ranks), 2)
         self.disk.fail()
-        wait_until(lambda: "diskTrouble" in self.node(), worker, what="the node to say so")
+        wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
         self.assertIn(os.strerror(errno.EROFS), self.node()["diskTrouble"])
         wait_until(lambda: "lease ends in" in self.why(job), worker, what=f"the end of the lease\n{self.why(job)}")
         self.assertRegex(self.why(job), r"node 'n0' cannot write to its state directory \(.*Read-only file system\): .*; its ranks go on until their lease ends in ")
@@ -114,7 +113,7 @@ class Full(OwnDisk):
         lease = glob.glob(self.disk.path + "/runs/*/lease")[0]
         with self.disk.filled():
             began = self.lease_end(lease)
-            wait_until(lambda: "diskTrouble" in self.node(), worker, what="the node to say so")
+            wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
             self.assertIn(os.strerror(errno.ENOSPC), self.node()["diskTrouble"])
             self.assertRegex(self.why(job), r"cannot write to its state directory \(.*No space left on device\): .*; its ranks go on\n")
             # Twice the grace later than it was: it is renewed, and its old end has passed.
@@ -123,7 +122,7 @@ class Full(OwnDisk):
             self.assertNotIn("leaseEnds", self.node())
         self.gate.open()
         self.cluster.muster("wait", job, "--timeout", "60s", code=0)
-        wait_until(lambda: "diskTrouble" not in self.node(), self.agent.pid_fd, what="the disk to be well again")
+        wait_until(lambda: not self.node().get("diskTrouble"), self.agent.pid_fd, what="the disk to be well again")
 
     @staticmethod
     def lease_end(path):

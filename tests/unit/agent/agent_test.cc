@@ -437,6 +437,8 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   const auto exited = fact(v1::Fact::kExited);
   ASSERT_TRUE(exited);
   EXPECT_TRUE(exited->exited().success_seen());
+  EXPECT_TRUE(exited->has_age());
+  EXPECT_LT(exited->age().seconds(), 60) << "how long ago it was is told by the clock that nobody sets";
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_pulse() && ++n == 20; }));
   EXPECT_GT(living(), 0U);
   wishes_.want(stop_order());
