@@ -219,6 +219,8 @@ void Host::Impl::overlay(Entry& entry) {
   if (entry.swept_in_memory && !entry.seen.swept) {
     entry.seen.swept = true;
     entry.seen.swept_reason = *entry.swept_in_memory;
+    // What the worker was asked for it could not write down either; ends that nobody saw are not taken for causes then.
+    entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;
     entry.seen.swept_at = entry.in_memory_at;
   }
 }

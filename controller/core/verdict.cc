@@ -199,7 +199,8 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
     const NodeName& node = part.placed.node;
     if (part.swept) {
       const bool unfinished = std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) || part.exits.size() < part.placed.rank_count;
-      if (part.swept_reason == kDiskRefused && unfinished)
+      if (part.swept_reason == kDiskRefused &&
+          std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost && !exit.second.stop_requested; }))
         return verdict(node, "could not record how its ranks ended: the disk of its state directory takes no writes", "disk");
       if (part.swept_reason == "rebooted" && unfinished) return verdict(node, "was restarted under its ranks", "rebooted");
       if (part.swept_reason == "forgotten" && unfinished)

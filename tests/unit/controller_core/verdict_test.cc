@@ -258,9 +258,17 @@ TEST(Verdict, AgesAreBounded) {
 
 // Its worker had ended with everything, for it could record nothing any more.
 TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
-  Running world;
   v1::RankExited lost = with(-1);
   lost.set_lost(true);
+  {
+    Running world;  // n1 was asked to stop for what rank 0 had done
+    world.fact_of_rank(0, with(3));
+    for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, stopped(lost));
+    world.swept("j1", 1, "n1", "disk refused writes");
+    world.swept("j1", 1, "n0");
+    EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->rank, RankNo(0));
+  }
+  Running world;
   for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, lost);
   world.swept("j1", 1, "n1", "disk refused writes");
   world.swept("j1", 1, "n0");
