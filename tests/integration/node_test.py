@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import unittest
@@ -118,6 +119,41 @@ class Python(unittest.TestCase):
             done = cluster.muster("run", "-q", cluster.spec(spec), "--timeout", "60s")
             self.assertEqual(done.code, 1, done)
             self.assertIn("runtime.python: there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
+
+
+def frames(path):
+    """How many there are: each has its length before it, and a checksum (docs/run-directory.md)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    count = at = 0
+    while at < len(data):
+        at += 8 + int.from_bytes(data[at : at + 4], "little")
+        count += 1
+    return count
+
+
+class Killed(unittest.TestCase):
+    def test_a_rank_that_was_killed_is_named_though_its_peer_was_seen_to_end_first(self):
+        """The peer said "Connection reset by peer", muster asked for a stop, and only then was the killed rank's end seen: the verdict named the peer."""
+        with Private() as cluster, cluster.gate() as gate:
+            cluster.controller()
+            cluster.agent("n0")
+            ranks = (f'if [ "$MUSTER_RANK" = 1 ]; then read line < {gate.path}; echo "ConnectionResetError: [Errno 104] Connection reset by peer" >&2; exit 1; fi; '
+                     f"trap : TERM; echo $$ > {cluster.path('pid')}; while :; do read line < {cluster.path('never')}; done")  # fmt: skip
+            os.mkfifo(cluster.path("never"))
+            name = cluster.submit(job("killed", ranks, "recovery: {max_restarts: 0, stop_grace: 50s}"))
+            cluster.wait_event(lambda event: event["type"] == "node-started", name)
+            private.wait_until(lambda: os.path.exists(cluster.path("pid")) and open(cluster.path("pid"), encoding="ascii").read().endswith("\n"), what="rank 0")
+            gate.open()
+            events = glob.glob(cluster.path("agent-n0", "runs", "*", "events"))[0]
+            # Two that were forked, started, an exit, and the stop, which is written before it is carried out. Rank 0 does not obey.
+            private.wait_until(lambda: frames(events) == 5, what="the stop")
+            with open(cluster.path("pid"), encoding="ascii") as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+            cluster.muster("wait", name, "--timeout", "40s", code=1)
+            why = cluster.muster("why", name, code=0).out
+            self.assertIn("rank 0 on node 'n0' was killed by signal 9 (SIGKILL)", why)
+            self.assertNotIn("rank 1", why)
 
 
 class Frozen(unittest.TestCase):
@@ -250,6 +286,33 @@ class Cgroups(unittest.TestCase):
             agent.stop(signal.SIGKILL)
             self.assertTrue(private.wait_gone(worker))
             os.close(worker)
+            self.assertEqual(self.bases(), [])
+
+    def test_a_state_directory_that_was_emptied_leaves_nothing_running(self):
+        """The agent's next instance said that nothing was left, and the devices were given out: what had emptied its environment lived on in a group of the
+        instance before."""
+        with Private() as cluster:
+            cluster.controller()
+            state = cluster.path("state")
+            agent = cluster.agent(self.node, state=state)
+            pids = cluster.path("pids")
+            text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
+            name = cluster.submit(text)
+            cluster.wait_event(lambda event: event["type"] == "node-started", name)
+            private.wait_until(lambda: os.path.exists(pids) and len(open(pids, encoding="ascii").read().split()) == 2, agent.pid_fd, what="both ranks' children")
+            with open(pids, encoding="ascii") as file:
+                left = [os.pidfd_open(int(pid)) for pid in file.read().split()]
+            for one in left:
+                self.addCleanup(os.close, one)
+            agent.stop(signal.SIGKILL)
+            shutil.rmtree(state)
+            cluster.agent(self.node, state=state, wait=False)
+            done = cluster.muster("wait", name, "--timeout", "60s")
+            self.assertNotIn(done.code, (0, 4), done)
+            cluster.wait_event(lambda event: event["type"] == "node-swept", name)
+            for one in left:
+                self.assertTrue(private.wait_gone(one, 0), "swept, it was said")
+            cluster.trivial()
             self.assertEqual(self.bases(), [])
 
     def test_local_down_leaves_none(self):
