@@ -248,5 +248,22 @@ TEST(Scripts, VariablesThatTheSpecReplacesAreMusters) {
   EXPECT_THAT(computed_warnings(script, {"NNODES"}), IsEmpty());
 }
 
+// `launch.vars: {GBS: 64}` had answered it, and it was warned of all the same.
+TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
+  const ShellScript script{.name = "run.sh", .text = "NNODES=1\nGBS=$((NNODES * 8))\nexport STEPS=$((NNODES * 100))\n"};
+  EXPECT_THAT(computed_warnings(script, {}), ElementsAre(HasSubstr("run.sh:2: "), HasSubstr("run.sh:3: ")));
+  EXPECT_THAT(computed_warnings(script, {"GBS"}), ElementsAre(HasSubstr("run.sh:3: ")));
+  EXPECT_THAT(computed_warnings(script, {"GBS", "STEPS"}), IsEmpty());
+}
+
+// The multimodal tutorials' words, in a string that is put together before the launch.
+TEST(Scripts, WeightsAloneAreWarnedOf) {
+  const ShellScript script{.name = "run.sh",
+                           .text = "# --no-save-optim\nOUTPUT_ARGS=\"\n  --save $SAVE \\\n  --no-save-optim \\\n  --no-save-rng\"\ntorchrun t.py $OUTPUT_ARGS "
+                                   "--no-save-optimizer-states\n"};
+  EXPECT_THAT(weights_warnings(script, {}), ElementsAre(HasSubstr("run.sh:4: --no-save-optim: checkpoints hold weights alone")));
+  EXPECT_THAT(weights_warnings(script, {"OUTPUT_ARGS"}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster::import
