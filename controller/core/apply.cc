@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/engine/named_dirs.h"
 #include "controller/core/chains.h"
 #include "controller/core/checkpoints.h"
 #include "controller/core/core.h"
@@ -74,6 +75,7 @@ class Folder {
     join_chain(ledger_, event.job, JobId(event.spec.stage().chain()), event.spec.stage().chain_name());
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
+    if (!engine::named_dirs(event.spec).save.empty()) ledger_.savers.insert(event.job);
     await_predecessors(ledger_, place->second);
     join_queue(ledger_, place->second, QueueEnd::Back);
   }

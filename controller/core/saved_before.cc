@@ -5,6 +5,8 @@
 #include <map>
 #include <ranges>
 
+#include "common/engine/named_dirs.h"
+
 namespace muster::core {
 namespace {
 
@@ -24,7 +26,8 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
   std::string as;
   for (const AttemptRecord& attempt : job.attempts)
     if (attempt.script_launch) as = attempt.script_launch->save;
-  if (as.empty()) return {};
+  if (as.empty()) as = engine::named_dirs(job.spec).save;
+  if (!can_be_told(as)) return {};
   std::map<std::int64_t, const CheckpointRecord*> by_step;
   for (const CheckpointRecord& one : job.checkpoints) {
     if ((one.set_aside && !one.weights_alone) || !can_be_told(one.path)) continue;
@@ -40,16 +43,14 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
   return saved;
 }
 
-std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job) {
-  if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().adopt()) return {};
+std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger, WallTime ended_by) {
   std::map<std::string, std::vector<SavedBefore>> by_dir;
   for (const JobId& id : ledger.savers | std::views::reverse) {
-    if (id == job.id) continue;
     std::vector<SavedBefore> saved;
     if (const auto live = ledger.jobs.find(id); live != ledger.jobs.end()) {
-      if (!live->second.ended_at || *live->second.ended_at > job.submitted_at) continue;
+      if (!live->second.ended_at || *live->second.ended_at > ended_by) continue;
       saved = saved_by(live->second);
-    } else if (const auto gone = ledger.tombstones.find(id); gone != ledger.tombstones.end() && gone->second.ended_at <= job.submitted_at) {
+    } else if (const auto gone = ledger.tombstones.find(id); gone != ledger.tombstones.end() && gone->second.ended_at <= ended_by) {
       saved = gone->second.saved;
     }
     if (saved.empty()) continue;
@@ -57,8 +58,13 @@ std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job
     if (known == by_dir.end() && by_dir.size() == kSavedDirsMax) continue;
     if (known == by_dir.end() || (!has_any(known->second) && has_any(saved))) by_dir[saved.front().as] = std::move(saved);
   }
+  return by_dir;
+}
+
+std::vector<SavedBefore> saved_before(const Ledger& ledger, const JobRecord& job) {
+  if (job.spec.launch().per() != v1::LAUNCH_PER_NODE || !job.spec.launch().adopt()) return {};
   std::vector<SavedBefore> all;
-  for (auto& [dir, saved] : by_dir) std::ranges::move(saved, std::back_inserter(all));
+  for (auto& [dir, saved] : saved_by_dir(ledger, job.submitted_at)) std::ranges::copy(saved, std::back_inserter(all));
   return all;
 }
 
