@@ -49,6 +49,8 @@ class TestStore final : public logs::LogStore {
   WallTime written_at(const JobId& job) override { return store_->written_at(job); }
   Result<void> remove(const JobId& job) override { return store_->remove(job); }
   void mark_finished(const JobId& job) override { store_->mark_finished(job); }
+  void unmark_finished(const JobId& job) override { store_->unmark_finished(job); }
+  void make_room() override { store_->make_room(); }
   logs::Synced sync() override {
     ++syncs_;
     {
