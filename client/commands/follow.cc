@@ -25,6 +25,7 @@
 #include "client/render/live_view.h"
 #include "client/render/progress_text.h"
 #include "client/render/text.h"
+#include "client/render/told.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -152,7 +153,9 @@ class Follower {
     }
     const bool in_block = screen_.is_one() && event.type() == "checkpoint-completed";
     if (options_.quiet || in_block || !render::worth_showing(event)) return;
-    screen_.say(screen_.is_one() ? render::short_event_line(event, screen_.line_style()) : render::event_line(event, screen_.line_style(), false));
+    v1::Event shown = event;
+    shown.set_text(told_.once(event.text()));
+    screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style()) : render::event_line(shown, screen_.line_style(), false));
   }
 
   // That a job waits, and for what, is no event; nor is how far its image and its set-up have come.
@@ -215,6 +218,7 @@ class Follower {
     const render::Style& style = screen_.line_style();
     const std::string label = style.paint(render::Tint::Accent, render::printable(fmt::format("[{}]", log.text())));
     screen_.say(fmt::format("{} {}", label, render::coloured(line, style)));
+    told_.pass();
   }
 
   // One every two seconds, where the block does not stand below.
@@ -255,7 +259,11 @@ class Follower {
     const render::Style& style = screen_.line_style();
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
-      for (const auto& incident : job_.incidents()) fmt::print("\n{}", render::incident_text(incident, style));
+      for (v1::Incident& incident : *job_.mutable_incidents()) {
+        incident.mutable_verdict()->set_reason(told_.once(": " + incident.verdict().reason()).substr(2));
+        if (job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt()) incident.mutable_verdict()->clear_evidence();  // it stands below
+        fmt::print("\n{}", render::incident_text(incident, style));
+      }
       if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8); !chart.empty()) {
         fmt::print("\nloss\n");
         for (const auto& line : chart) fmt::print("{}\n", line);
@@ -276,7 +284,8 @@ class Follower {
     fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
                render::duration_text(took), job_.restarts() > 0 ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s") : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
-      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(job_.verdict().reason()));
+      const std::string reason = options_.quiet ? job_.verdict().reason() : told_.once(": " + job_.verdict().reason()).substr(2);
+      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(reason));
       if (!job_.verdict().evidence().empty()) fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
       fmt::print("more: muster why {}, muster logs {}\n", id, id);
     }
@@ -294,6 +303,7 @@ class Follower {
   bool changed_ = false;  // the job, by an event that does not tell all of it
   LineCutter cutter_{kLineMost, Returns::Cut};
   BarPace bars_;
+  render::Told told_;
   Spokesman spokesman_;
   NewsQueue news_;
   std::map<std::uint32_t, std::set<std::string>> setups_shown_;  // attempt to nodes

@@ -1,0 +1,27 @@
+// What was said is not said again while it can still be read: a long reason that stands in one of the last lines is "as above" in the next. A missing program
+// was told six times in a dozen rows, its whole PATH with it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+
+namespace muster::render {
+
+class Told {
+ public:
+  static constexpr std::size_t kLong = 80;   // bytes of a reason: a shorter one is clearer said again
+  static constexpr std::size_t kLines = 20;  // above which it is looked for
+
+  // `text` as it is to be said: from a ": " on, up to its end or a "; ", what stands above is left out. It counts as said.
+  std::string once(std::string_view text);
+  // Another line was said.
+  void pass();
+
+ private:
+  void said(std::string text);
+  std::deque<std::string> lines_;  // the last ones; of a line that nothing may refer to, nothing
+};
+
+}  // namespace muster::render
