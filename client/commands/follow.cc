@@ -45,7 +45,8 @@ constexpr std::uint64_t kTailLines = 20;  // of each log from before, where some
 constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
 
 bool looks_like_error(std::string_view line) {
-  for (const std::string_view sign : {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault", "out of memory", "Killed"}) {
+  for (const std::string_view sign :
+       {"Traceback (most recent", "Error:", "ERROR", "FATAL", "Exception:", "Segmentation fault", "out of memory", "Killed", "错误：", "错误:", "异常："}) {
     if (line.find(sign) != std::string_view::npos) return true;
   }
   return false;
@@ -260,7 +261,7 @@ class Follower {
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
       for (v1::Incident& incident : *job_.mutable_incidents()) {
-        incident.mutable_verdict()->set_reason(told_.once(": " + incident.verdict().reason()).substr(2));
+        incident.mutable_verdict()->set_reason(told_.reason(incident.verdict().reason()));
         if (job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt()) incident.mutable_verdict()->clear_evidence();  // it stands below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
@@ -284,7 +285,7 @@ class Follower {
     fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()), style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
                render::duration_text(took), job_.restarts() > 0 ? fmt::format(", {} restart{}", job_.restarts(), job_.restarts() == 1 ? "" : "s") : "");
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
-      const std::string reason = options_.quiet ? job_.verdict().reason() : told_.once(": " + job_.verdict().reason()).substr(2);
+      const std::string reason = options_.quiet ? job_.verdict().reason() : told_.reason(job_.verdict().reason());
       fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()), render::printable(reason));
       if (!job_.verdict().evidence().empty()) fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
       fmt::print("more: muster why {}, muster logs {}\n", id, id);

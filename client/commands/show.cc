@@ -13,6 +13,7 @@
 #include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
+#include "client/render/told.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -25,7 +26,7 @@ std::string from_step(const v1::Attempt& attempt) {
   return fmt::format("{}{}", attempt.resume().step(), began);
 }
 
-void print_attempts(const Context& context, const v1::Job& job) {
+void print_attempts(const Context& context, const v1::Job& job, render::Told& told) {
   if (job.attempts_size() == 0) return;
   render::Table table{
       .columns =
@@ -36,7 +37,7 @@ void print_attempts(const Context& context, const v1::Job& job) {
     for (const auto& node : attempt.nodes()) nodes += (nodes.empty() ? "" : " ") + node.node();
     table.rows.push_back({fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()), from_step(attempt),
                           attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
-                          attempt.has_verdict() ? render::printable(attempt.verdict().reason()) : "-"});
+                          attempt.has_verdict() ? render::printable(told.reason(attempt.verdict().reason())) : "-"});
   }
   fmt::print("\n{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
@@ -90,12 +91,16 @@ void print_job(const Context& context, const v1::Job& job) {
   }
   line("restarts", fmt::format("{} (at most {})", job.restarts(), job.spec().recovery().max_restarts()));
   line("output", job.output_dir());
+  render::Told told;
   if (job.has_verdict()) {
-    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().class_()), render::printable(job.verdict().reason())));
+    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().class_()), render::printable(told.reason(job.verdict().reason()))));
     if (!job.verdict().evidence().empty()) line("evidence", render::printable(job.verdict().evidence()));
   }
-  print_attempts(context, job);
-  for (const auto& incident : job.incidents()) fmt::print("\n{}", render::incident_text(incident, context.out));
+  print_attempts(context, job, told);
+  for (v1::Incident incident : job.incidents()) {
+    incident.mutable_verdict()->set_reason(told.reason(incident.verdict().reason()));
+    fmt::print("\n{}", render::incident_text(incident, context.out));
+  }
   if (job.checkpoints_size() > 0) {
     const v1::Checkpoint& last = job.checkpoints(job.checkpoints_size() - 1);
     fmt::print("\n{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them\n", job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s",

@@ -38,7 +38,7 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
   add_timeout_option(*command, options->timeout, "stop watching after this long (exit 4); the job goes on");
   command->add_flag("--no-logs", options->no_logs, "events and progress only");
   command->footer(
-      "into a pipe: events, why it waits, the lines of the rank that speaks for the job, error lines of every rank\n"
+      "prints: as 'muster run'; on a terminal only the last 20 lines of a log from before\n"
       "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 when --timeout is over");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
     return connected(chosen, options->timeout,

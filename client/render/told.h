@@ -16,6 +16,8 @@ class Told {
 
   // `text` as it is to be said: from a ": " on, up to its end or a "; ", what stands above is left out. It counts as said.
   std::string once(std::string_view text);
+  // The same of a reason that stands by itself.
+  std::string reason(std::string_view text) { return once(": " + std::string(text)).substr(2); }
   // Another line was said.
   void pass();
 

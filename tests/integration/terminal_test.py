@@ -49,10 +49,10 @@ class Terminal(unittest.TestCase):
     def test_the_programs_lines_stream_above_the_live_view(self):
         """`muster run` on a terminal showed its own events and nothing of what the program printed, but for lines that look like errors."""
         with self.cluster.gate("above") as gate:
-            run = f'echo "hello from rank ${{rank}}"; echo "Error: of rank ${{rank}}"; [ ${{rank}} = 1 ] || {STEP} 1 40 3.5 2 40 2.5; read x < {gate.path}; echo "goodbye from rank ${{rank}}"'
+            run = f'echo "hello from rank ${{rank}}"; echo "Error: of rank ${{rank}}"; echo "错误：第 ${{rank}} 卡"; [ ${{rank}} = 1 ] || {STEP} 1 40 3.5 2 40 2.5; read x < {gate.path}; echo "goodbye from rank ${{rank}}"'
             spec = self.cluster.spec(job("above", run, "resources: {nodes: 2, devices: 1, type: cpu}"))
             with self.screen("run", spec) as screen:
-                screen.wait_for("[rank 1] Error")
+                screen.wait_for("[rank 1] 错误")
                 screen.wait_for("2/40")  # the view, drawn below
                 rows = screen.rows
                 gate.open(2)
@@ -62,6 +62,7 @@ class Terminal(unittest.TestCase):
         self.assertNotIn("[rank 1] hello from rank 1", said, "one rank speaks for the job")
         for rank in (0, 1):
             self.assertIn(f"[rank {rank}] Error: of rank {rank}", said)
+            self.assertIn(f"[rank {rank}] 错误：第 {rank} 卡", said)
         self.assertGreater(next(i for i, row in enumerate(rows) if GLYPHS.search(row)), rows.index("[rank 0] hello from rank 0"), "the block is below")
         history = screen.history()
         self.assertIn("[rank 0] goodbye from rank 0", history)
@@ -117,6 +118,18 @@ class Terminal(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         self.assertRegex(text, r"(?s)==== stage one \(1 of 2\).*\[rank 0\] hello one.*==== stage two \(2 of 2\).*\[rank 0\] hello two.*\nchain links succeeded: one succeeded, two succeeded\n\Z")
+
+    def test_a_long_reason_is_told_once(self):
+        """A program that is not there: six times, its whole PATH each time."""
+        env = {"PATH": os.environ["PATH"]}
+        done = self.cluster.muster("run", self.cluster.spec(job("gone", "true", "resources: {nodes: 2, devices: 1, type: cpu}").replace("bash, -c", "no-such-program")), env=env, code=1)
+        self.assertEqual(done.out.count("there is no 'no-such-program'"), 1, done)
+        self.assertRegex(done.out, r"(?m)^launch: as above; a failure before the program started is not tried again$")
+        shown = self.cluster.muster("show", "gone", code=0).out
+        self.assertEqual(shown.count("there is no 'no-such-program'"), 1, shown)
+        why = self.cluster.muster("why", "gone", code=0).out
+        self.assertEqual(why.count("there is no 'no-such-program'"), 1, why)
+        self.assertRegex(why, r"(?m)^  attempt 1, \S+ ago; `muster events \S+` has what came before$")
 
     # ---- the live view
 
