@@ -113,9 +113,9 @@ class ControllersDisk(unittest.TestCase):
         spec = self.cluster.spec('name: refused\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n')
         refused = self.cluster.muster("run", "-d", spec, code=70)
         self.assertIn("the controller's disk is nearly full, new jobs are refused until there is room", refused.err)
+        self.daemon.wait_for("new jobs are refused until there is room")
         self.disk.empty()
         self.cluster.muster("run", "-d", spec, code=0)
-        self.daemon.wait_for("new jobs are refused until there is room")
         self.daemon.wait_for("the controller's disk has room again")
         wait_until(self.ballast, what="the ballast")
 
