@@ -386,6 +386,30 @@ TEST_F(ResumeLook, TheCountOfWhenItWasWholeGoesBeforeItsNeighbours) {
   EXPECT_EQ(look_.needed(), 2U);
 }
 
+TEST_F(ResumeLook, OfMindFormersAsWell) {
+  const auto write = [&](const std::string& rank, const std::string& sink, const std::string& bytes) {
+    dir_.write("mf/checkpoint/rank_" + rank + "/llama_7b_rank_" + rank + "-" + sink + "_2.ckpt", bytes);
+  };
+  for (const char* rank : {"0", "1"})
+    for (const int sink : {1, 2}) write(rank, std::to_string(sink), engine::ckpt(sink, 2 * sink));
+  resume_.set_source((dir_.path() / "mf").string());
+  resume_.set_layout("mindformers");
+  resume_.set_step(4);
+  resume_.set_shards(2);
+  ASSERT_TRUE(make());
+  for (const std::string& bytes : {engine::ckpt(2, 4).substr(0, 100), std::string()}) {
+    write("1", "2", bytes);
+    ASSERT_FALSE(make());
+    ASSERT_EQ(look_.torn_size(), 1);
+    EXPECT_EQ(look_.torn(0), "rank_1");
+    EXPECT_EQ(look_.there(), 2U);
+  }
+  std::filesystem::remove_all(dir_.path() / "mf/checkpoint/rank_1");
+  ASSERT_FALSE(make()) << "the highest rank's: what is left looks like a job of one";
+  EXPECT_EQ(look_.there(), 1U);
+  EXPECT_EQ(look_.needed(), 2U);
+}
+
 TEST_F(ResumeLook, WhatCannotBeReadIsTheNodesTroubleAlone) {
   const auto model = dir_.path() / file("20", "01");
   std::filesystem::remove(model);
