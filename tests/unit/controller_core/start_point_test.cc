@@ -43,8 +43,9 @@ v1::JobSpec from_elsewhere(v1::StartAs as, std::int64_t step) {
   what.mutable_start()->mutable_point()->set_path("/save/other/attempt-2/iter");
   return what;
 }
-ResumePoint start_at(std::uint32_t attempt, std::int64_t step, const std::string& path) {
-  return {.attempt = AttemptNo(attempt), .step = step, .path = path, .from_start = true};
+// Of a stage it is known how many shards it had.
+ResumePoint start_at(std::uint32_t attempt, std::int64_t step, const std::string& path, std::uint32_t shards = 1) {
+  return {.attempt = AttemptNo(attempt), .step = step, .path = path, .from_start = true, .shards = shards};
 }
 
 TEST(StartPoint, TheEndOfAStageTellsIt) {
@@ -192,7 +193,7 @@ TEST(StartPoint, OneThatHasToGoOnIsNotTakenWithoutOne) {
 TEST(StartPoint, EveryAttemptWithoutAnOwnCheckpointBeginsThere) {
   StagesWorld world;
   world.submit("j", from_elsewhere(v1::START_AS_RESUME, 1'000));
-  const ResumePoint start = start_at(2, 1'000, "/save/other/attempt-2/iter");
+  const ResumePoint start = start_at(2, 1'000, "/save/other/attempt-2/iter", 0);
   EXPECT_EQ(world.job("j").current()->resume, start);
   world.breaks("j", 1, -1, 9);
   ASSERT_EQ(world.job("j").attempts.size(), 2U);
@@ -202,7 +203,7 @@ TEST(StartPoint, EveryAttemptWithoutAnOwnCheckpointBeginsThere) {
   world.checkpoint("j", 2, 1'000);
   world.exited("j", 2, "n0", 0, -1, 9);
   world.swept("j", 2, "n0");
-  const ResumePoint own{.attempt = AttemptNo(2), .step = 1'000, .path = "/save/j/attempt-2/iter_1000"};
+  const ResumePoint own{.attempt = AttemptNo(2), .step = 1'000, .path = "/save/j/attempt-2/iter_1000", .shards = 1};
   EXPECT_EQ(world.job("j").current()->resume, own);
   EXPECT_EQ(world.replayed(), dump(world.ledger));
 }
@@ -252,7 +253,7 @@ TEST(StartPoint, IsNeverSetAside) {
 TEST(StartPoint, IsNotTakenForAnOwnCheckpointOfTheSameNumberAndStep) {
   JobRecord job;
   job.spec = from_elsewhere(v1::START_AS_RESUME, 200);
-  job.start = start_at(1, 200, "/save/other");
+  job.start = start_at(1, 200, "/save/other", 0);
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 100});
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 200});
   Verdict verdict{.cls = FailureClass::UserError, .node = NodeName("n0"), .rank = RankNo(0), .signature = "status:1|"};

@@ -200,6 +200,7 @@ TEST(TornCheckpoints, TheEventSaysBoth) {
 // As a journal leaves it whose end was lost: attempt 1 and step 10 are there, attempts 2 and 3 and what they saved are not.
 struct LostWorld : TornWorld {
   LostWorld() {
+    accept({.events = {ControllerStarted{.epoch = Epoch(1)}}});
     saved({10});
     started("j", 2, "n0");
     exited("j", 2, "n0", 0, -1, 9);
