@@ -17,6 +17,9 @@
 namespace muster::agent {
 namespace {
 
+// Another node has found the checkpoint torn, and the job is stopped for that: this one's look, which is under way, is the second word that sets it aside.
+constexpr Duration kLookPatience = std::chrono::seconds(2);
+
 std::string name_of(const RunKey& run) { return fmt::format("{}.{}", run.first.str(), run.second.value); }
 
 // Of a step that concerns nothing of the job's: whatever it met is the node's, or its disk's.
@@ -42,6 +45,7 @@ void Host::Impl::act(const StartRun& start) {
   }
   entry.view.set_spawned(true);
   entry.bringing_image = start.launch.has_container() || start.launch.brings_size() > 0;
+  entry.reads_checkpoint = start.launch.has_resume();
   refresh(start.run, entry, true);
   StartRequest request{
       .order = start.launch,
@@ -68,8 +72,11 @@ void Host::Impl::prepared(const RunKey& run, StartPrepared outcome) {
   if (entry != nullptr) {
     entry->bringing_image = false;
     entry->image_news.reset();
+    entry->reads_checkpoint = false;
   }
   if (closed || entry == nullptr || entry->seen.worker != WorkerState::Spawned) return;  // stopped meanwhile
+  if (entry->stop_timer && (outcome || outcome.error().why != v1::START_FAILURE_CHECKPOINT))
+    return refuse(run, *entry, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started");
   if (!outcome) return refuse(run, *entry, outcome.error().why, outcome.error().text, outcome.error().checkpoint);
   if (auto spawned = spawn(run, *entry, *outcome); !spawned) return refuse(run, *entry, failure_of(spawned.error()), spawned.error().message);
   refresh(run, *entry, true);
@@ -115,6 +122,14 @@ void Host::Impl::act(const RefuseRun& wanted) {
     if (!made) trouble(fmt::format("refusing run '{}': {}", name_of(wanted.run), made.error().message));
   }
   if (entry->seen.refused) return;
+  if (entry->reads_checkpoint && wanted.why == v1::START_FAILURE_UNSPECIFIED) {
+    if (entry->stop_timer) return;
+    entry->stop_timer = std::make_unique<async::Timer>(loop, "stop of a start");
+    return entry->stop_timer->arm(kLookPatience, [this, wanted] {
+      if (Entry* late = find(wanted.run)) late->reads_checkpoint = false;
+      act(wanted);
+    });
+  }
   refuse(wanted.run, *entry, wanted.why, wanted.text);
 }
 

@@ -55,6 +55,8 @@ struct Host::Entry {
   bool container_removed = false;
   bool bringing_image = false;                  // its start looks for its image, or for files of other nodes
   std::shared_ptr<const ImageNews> image_news;  // meanwhile
+  bool reads_checkpoint = false;                // its start looks at what it is to resume from
+  std::unique_ptr<async::Timer> stop_timer;     // a stop waits for that
 
   std::optional<rundir::MarkWriter> marks;
 

@@ -84,7 +84,7 @@ class TornCheckpoint(unittest.TestCase):
         self.assertEqual(int(last["resume"]["step"]), oldest, story)
         self.assertEqual(int(last["number"]), 2 + len(aside), "one start a torn checkpoint\n" + story)
         for attempt in shown["attempts"][1:-1]:
-            self.assertEqual(attempt["verdict"]["class"], "LAUNCH", story)
+            self.assertEqual(attempt["verdict"]["class"], "launch", story)
             self.assertFalse(attempt["verdict"].get("node"), "no node is blamed\n" + story)
             self.assertIn("is torn: node", attempt["verdict"]["reason"].replace("nodes", "node"))
         self.assertNotIn("(set aside)", "".join(line for line in cluster.muster("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))

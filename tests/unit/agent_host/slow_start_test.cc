@@ -51,6 +51,48 @@ TEST_F(SlowStart, CanBeStoppedAndNeverStarts) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
 }
 
+// Of two nodes one found the checkpoint torn, and the other was stopped for that in the middle of its look: nobody confirmed it, and the job waited.
+TEST_F(SlowStart, WhoIsStoppedWhileItReadsItsCheckpointSaysWhatItHasRead) {
+  for (const bool whole : {false, true}) {
+    SCOPED_TRACE(whole);
+    std::promise<void> go;
+    HostLife life(dir_.path() / (whole ? "whole" : "torn"), [back = go.get_future().share()](HostOptions& options) {
+      options.prepare = [back](StartRequest request) {
+        back.wait();
+        return prepare_start(std::move(request));
+      };
+    });
+    v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
+    launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
+    launch.mutable_resume()->set_source((dir_.path() / "save").string());
+    launch.mutable_resume()->set_step(10);
+    launch.mutable_resume()->set_layout(whole ? "none" : "megatron");
+    dir_.write("save/iter_0000010/mp_rank_00/model_optim_rng.pt", "half");
+    life.perform(StartRun{.run = kRun, .launch = launch});
+    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    EXPECT_EQ(life.seen().worker, WorkerState::Spawned);
+    go.set_value();
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+    ASSERT_TRUE(life.seen().refused);
+    EXPECT_EQ(life.seen().refused->first, whole ? v1::START_FAILURE_UNSPECIFIED : v1::START_FAILURE_CHECKPOINT);
+    EXPECT_EQ(life.seen().refused_for.torn_size(), whole ? 0 : 1);
+    EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
+  }
+}
+
+TEST_F(SlowStart, AStopDoesNotWaitForALookThatHangs) {
+  HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "touch ran");
+  launch.mutable_resume()->set_dir((dir_.path() / "resume").string());
+  life.perform(StartRun{.run = kRun, .launch = launch});
+  life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+  ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Never; }));
+  go_.set_value();
+  run_another(life);
+  EXPECT_EQ(life.seen().refused->first, v1::START_FAILURE_UNSPECIFIED);
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "ran"));
+}
+
 TEST_F(SlowStart, OfAnEarlierLifeStartsNothing) {
   {
     HostLife life(dir_.path() / "state", [this](HostOptions& options) { hang(options); });
