@@ -121,6 +121,15 @@ class Python(unittest.TestCase):
             self.assertIn("runtime.python: there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
 
 
+def read(path):
+    """Nothing, before somebody writes it."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
 def frames(path):
     """How many there are: each has its length before it, and a checksum (docs/run-directory.md)."""
     with open(path, "rb") as file:
@@ -139,17 +148,16 @@ class Killed(unittest.TestCase):
             cluster.controller()
             cluster.agent("n0")
             ranks = (f'if [ "$MUSTER_RANK" = 1 ]; then read line < {gate.path}; echo "ConnectionResetError: [Errno 104] Connection reset by peer" >&2; exit 1; fi; '
-                     f"trap : TERM; echo $$ > {cluster.path('pid')}; while :; do read line < {cluster.path('never')}; done")  # fmt: skip
+                     f"trap : TERM; echo $$$$ > {cluster.path('pid')}; while :; do read line < {cluster.path('never')}; done")  # fmt: skip
             os.mkfifo(cluster.path("never"))
             name = cluster.submit(job("killed", ranks, "recovery: {max_restarts: 0, stop_grace: 50s}"))
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            private.wait_until(lambda: os.path.exists(cluster.path("pid")) and open(cluster.path("pid"), encoding="ascii").read().endswith("\n"), what="rank 0")
+            private.wait_until(lambda: read(cluster.path("pid")).endswith("\n"), what="rank 0")
             gate.open()
             events = glob.glob(cluster.path("agent-n0", "runs", "*", "events"))[0]
             # Two that were forked, started, an exit, and the stop, which is written before it is carried out. Rank 0 does not obey.
             private.wait_until(lambda: frames(events) == 5, what="the stop")
-            with open(cluster.path("pid"), encoding="ascii") as file:
-                os.kill(int(file.read()), signal.SIGKILL)
+            os.kill(int(read(cluster.path("pid"))), signal.SIGKILL)
             cluster.muster("wait", name, "--timeout", "40s", code=1)
             why = cluster.muster("why", name, code=0).out
             self.assertIn("rank 0 on node 'n0' was killed by signal 9 (SIGKILL)", why)
@@ -299,9 +307,8 @@ class Cgroups(unittest.TestCase):
             text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
             name = cluster.submit(text)
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            private.wait_until(lambda: os.path.exists(pids) and len(open(pids, encoding="ascii").read().split()) == 2, agent.pid_fd, what="both ranks' children")
-            with open(pids, encoding="ascii") as file:
-                left = [os.pidfd_open(int(pid)) for pid in file.read().split()]
+            private.wait_until(lambda: read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
+            left = [os.pidfd_open(int(pid)) for pid in read(pids).split()]
             for one in left:
                 self.addCleanup(os.close, one)
             agent.stop(signal.SIGKILL)
