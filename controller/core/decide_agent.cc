@@ -123,7 +123,8 @@ class FactDecider {
     if (part_.start_failed) return nothing();
     const v1::NodeStartFailed& from = input_.fact.start_failed();
     const std::string text = cut(from.text(), kSentenceBytes);
-    NodeStartFailed event{.job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = text, .node_time = at_};
+    NodeStartFailed event{
+        .job = job_.id, .attempt = attempt_.number, .node = node(), .why = to_failure(from.why()), .text = text, .node_time = ended_.value_or(at_)};
     if (event.why == StartFailure::Checkpoint) take_look(from.checkpoint(), event);
     Decision decision = accept(event);
     if (event.why == StartFailure::Checkpoint && looks_first(job_, attempt_)) take_found(from.checkpoint(), decision);
