@@ -300,6 +300,22 @@ class Devices(unittest.TestCase):
         self.assertEqual(machine.placed(job), [])
         self.assertIn("device 7 is bad", machine.why(job))
 
+    # As the parts of a divided A3 are shown. One of them was given out twice, which ended the controller, at each of its starts.
+    def test_cards_of_one_physical_number(self):
+        with Private() as cluster:
+            controller = cluster.controller()
+            cards = cluster.write("cards", "".join(f"id={i} type=ascend910_93 physical={i // 2}\n" for i in range(4)))
+            cluster.agent("n0", args=["--devices-from", cards])
+            with cluster.gate() as gate:
+                spec = "name: {0}\nengine: command\nlaunch: {{per: once, run: [sh, -c, 'read x < {1}']}}\nresources: {{devices: 2, type: ascend910_93}}\n"
+                jobs = [cluster.submit(spec.format(name, gate.path)) for name in ("one", "two")]
+                for job in jobs:
+                    cluster.muster("wait", job, "--for", "running", "--timeout", "60s", code=0)
+                gate.open(2)
+                for job in jobs:
+                    cluster.muster("wait", job, "--timeout", "60s", code=0)
+            self.assertTrue(controller.alive(), controller.said())
+
     def test_devices_of_a_written_list(self):
         machine = Machine(self, "910b_container", stand_in="hang", args=())
         self.assertEqual(machine.devices(), [])
