@@ -149,7 +149,7 @@ struct NodeStartFailed {
   NodeName node;
   StartFailure why{};
   std::string text;
-  WallTime node_time;
+  WallTime node_time;  // by the controller's clock where the agent tells ages: of several nodes the first is asked why
   // Of StartFailure::Checkpoint, of the one to resume from, by the layout's names. needed 0: it was not read; newer ones were found (CheckpointCompleted).
   std::vector<std::string> torn = {};  // shards whose files were read, and are short or torn
   std::uint32_t there = 0, needed = 0;

@@ -241,6 +241,25 @@ TEST(Verdict, WithinTheDelayACauseGoesBeforeAConsequenceElseBothAreNamed) {
   }
 }
 
+// It decides whether the job is tried again: a port may be free the next time, a missing script is not there then either.
+TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.node("n1", 1);
+  world.submit("j1", SmallWorld::spec("train", 2, 1));
+  const auto failed = [&](const char* node, v1::StartFailure why, int seconds_ago, int clock_behind) {
+    v1::Fact what = world.fact("j1", 1, -std::chrono::seconds(seconds_ago + clock_behind));
+    what.mutable_age()->set_seconds(seconds_ago);
+    what.mutable_start_failed()->set_why(why);
+    world.report(node, std::move(what));
+  };
+  failed("n1", v1::START_FAILURE_LAUNCH, 1, 5);
+  failed("n0", v1::START_FAILURE_NODE, 2, 0);
+  world.swept("j1", 1, "n0", "never started");
+  world.swept("j1", 1, "n1", "never started");
+  EXPECT_EQ(world.job("j1").attempts.front().verdict->node, NodeName("n0"));
+}
+
 // Whatever an agent says: a year is the most, and nothing lies ahead.
 TEST(Verdict, AgesAreBounded) {
   for (const std::int64_t seconds : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
