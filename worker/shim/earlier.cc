@@ -51,9 +51,10 @@ Result<void> make_links(const Earlier& earlier, const std::string& dir) {
 }  // namespace
 
 std::string absolute_path(const std::string& path) {
+  // Of a relative path whose first part is not there it would leave a relative one.
   std::error_code error;
-  const fs::path absolute = fs::weakly_canonical(path, error);
-  std::string text = (error ? fs::absolute(path, error).lexically_normal() : absolute).string();
+  const fs::path below_here = fs::absolute(path, error), canonical = fs::weakly_canonical(below_here, error);
+  std::string text = (error ? below_here.lexically_normal() : canonical).string();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
 }

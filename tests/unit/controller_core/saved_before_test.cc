@@ -14,7 +14,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Scripts : SmallWorld {
-  Scripts() { node("n0", 2); }
+  Scripts() {
+    v1::Inventory known = inventory(2, "n0");
+    known.add_features("node-script");
+    put(RegisterNode{.node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b1"), .inventory = known, .version = "test"});
+    see(Connected{.node = NodeName("n0"), .connection = ConnectionId(++connections), .instance = InstanceId("i1"), .held = {}, .boot_id = BootId("b1")});
+  }
   static v1::JobSpec script(const std::string& name) {
     v1::JobSpec what = spec(name, 1, 2);
     what.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);

@@ -184,7 +184,7 @@ TEST(Start, AScriptsLaunchersAreToldToo) {
   EXPECT_EQ(said(spec), "");
   const auto request = begun(spec, Begins::Weights);
   EXPECT_THAT(adopted_megatron(request),
-              ElementsAre("only-with --save --load", "set --save /out/j/checkpoints/attempt-1", "put --load /data/base", "drop-value --ckpt-step",
+              ElementsAre("only-with --save --load", "saves --save --no-save-optim", "set --save /out/j/checkpoints/attempt-1", "put --load /data/base", "drop-value --ckpt-step",
                           "match --finetune --load", "match --no-load-optim --load", "match --no-load-rng --load"));
   EXPECT_THAT(adopted_mindformers(request), Contains("put --load_checkpoint /data/base"));
   EXPECT_THAT(adopted_mindformers(request), Not(Contains("put --resume_training True")));
