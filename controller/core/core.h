@@ -60,7 +60,8 @@ struct Proposal {
 // Where a look at the queue that ran out goes on.
 struct QueueCursor {
   std::int64_t behind = INT64_MIN;  // this place
-  std::int64_t front = 0;           // the first place when it began: who comes back to a place before that is looked at first
+  std::int64_t front = INT64_MIN;   // the first place that was left: who comes back to one before that is looked at first
+  bool again = false;               // something has changed meanwhile: at the end those before it are looked at once more
   std::optional<BootTime> wake_at;  // what those before it wait for
 };
 // What one batch may place, and look at for it: everybody else waits meanwhile. propose() takes from it, also over several calls.

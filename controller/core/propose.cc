@@ -174,25 +174,26 @@ class Proposer {
   // hold waits for other nodes, and one that only leaves a node alone for a while waits for that: they block nobody. When the turn is spent the next one goes
   // on from there.
   void placements() {
-    std::optional<QueueCursor> cursor = std::exchange(turn_.cursor, std::nullopt);
+    QueueCursor cursor = std::exchange(turn_.cursor, std::nullopt).value_or(QueueCursor());
     if (ledger_.queue.empty()) return;
-    const std::int64_t front = ledger_.queue.begin()->first;
-    if (!cursor) cursor = QueueCursor{.front = front};
-    if (front < cursor->front) {
-      cursor->behind = INT64_MIN;
-      cursor->front = front;
-    }
-    FittingJobs jobs(ledger_, presence_, now_, limits_, cursor->behind, &turn_.looks);
-    if (place_in_turn(jobs, cursor->wake_at)) {
-      cursor->behind = jobs.reached();
-      turn_.cursor = cursor;
+    if (ledger_.queue.begin()->first < cursor.front) cursor.behind = INT64_MIN;
+    if (cursor.behind == INT64_MIN) cursor.again = false;
+    FittingJobs jobs(ledger_, presence_, now_, limits_, cursor.behind, &turn_.looks);
+    std::set<JobId> placed;
+    if (place_in_turn(jobs, placed, cursor.wake_at)) {
+      cursor.behind = jobs.reached();
+    } else if (cursor.again) {
+      cursor.behind = INT64_MIN;
     } else {
-      sooner(out_.wake_at, cursor->wake_at);
+      return sooner(out_.wake_at, cursor.wake_at);
     }
+    const auto left = std::ranges::find_if(ledger_.queue, [&](const auto& entry) { return !placed.contains(entry.second); });
+    cursor.front = left == ledger_.queue.end() ? INT64_MAX : left->first;
+    turn_.cursor = cursor;
   }
 
   // True: the turn is spent, and there may be more. `wake_at`: when one of those that were passed by may be placed.
-  bool place_in_turn(FittingJobs& jobs, std::optional<BootTime>& wake_at) {
+  bool place_in_turn(FittingJobs& jobs, std::set<JobId>& placed, std::optional<BootTime>& wake_at) {
     Taken taken;
     for (std::size_t looked = 0; looked < kQueueLookMax && turn_.placements > 0 && turn_.looks > 0; ++looked) {
       const JobRecord* job = jobs.next();
@@ -207,6 +208,7 @@ class Proposer {
       if (result.retry_at) continue;
       if (result.nodes.empty()) return false;
       taken.take(result);
+      placed.insert(job->id);
       --turn_.placements;
       out_.inputs.emplace_back(ProposePlacement{.job = job->id,
                                                 .attempt = next_attempt(*job, presence_),

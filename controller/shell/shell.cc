@@ -283,6 +283,7 @@ void Shell::propose(Batch& batch, BootTime horizon) {
   const Now judged{.wall = now_.wall, .boot = horizon};
   std::optional<BootTime> wake_at;
   core::PlacingTurn turn{.cursor = placing_goes_on_};
+  if (turn.cursor && !batch.only_pulses) turn.cursor->again = true;
   for (std::size_t round = 0;; ++round) {
     core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits, turn);
     wake_at = proposal.wake_at;

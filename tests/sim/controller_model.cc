@@ -156,6 +156,7 @@ void ControllerModel::run_batch() {
   const std::vector<Deed> inbox = std::move(inbox_);
   inbox_.clear();
   for (const Deed& item : inbox) item();
+  if (placing_goes_on_ && !inbox.empty()) placing_goes_on_->again = true;
   settle();
   begin_sync(!batch_.empty());
 }

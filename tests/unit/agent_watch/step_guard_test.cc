@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "agent/watch/progress.h"
+
 namespace muster::agent {
 namespace {
 
@@ -16,8 +18,7 @@ std::vector<std::int64_t> counted(const std::vector<std::pair<std::int64_t, std:
   std::vector<std::int64_t> steps;
   const auto count = [&](const engine::StepLine& line) {
     steps.push_back(line.step);
-    latest.step = line.step;
-    if (line.total > 0) latest.total = line.total;
+    merge(latest, line);
   };
   for (const auto& [step, total] : lines) {
     const engine::StepLine line{.step = step, .total = total};
