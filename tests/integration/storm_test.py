@@ -62,6 +62,8 @@ class Storm(unittest.TestCase):
             for name in ("controller", *cluster.nodes):
                 cluster.restart(name)
                 trace.wait(job, trace.best() + 5)
+            for name in ("controller", *cluster.nodes):
+                self.assertIsNone(cluster.daemons[name].poll(), cluster.log_end(name))
         trace.wait(job, trace.best() + 2)
         self.assertEqual(cluster.show(job)["attempt"], attempt, f"a full disk ended it\n{cluster.story(job)}")
 
