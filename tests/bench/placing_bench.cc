@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "controller/core/core.h"
 
@@ -80,13 +81,14 @@ int main(int argc, char** argv) {
   std::size_t placed = 0, batches = 0;
   double longest = 0, all = 0;
   do {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // this process's own time: other work on the machine counts for less
     placed += cluster.batch();
-    const double took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    const double took = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     longest = std::max(longest, took);
     all += took;
     ++batches;
   } while (cluster.goes_on());
-  std::printf("%zu nodes, %zu jobs: %zu placed in %zu batches, the longest %.1f ms, all %.1f ms\n", nodes, jobs, placed, batches, longest, all);
+  std::printf("%zu nodes, %zu jobs: %zu placed in %zu batches, the longest %.1f ms, all %.1f ms of processor time\n", nodes, jobs, placed, batches, longest,
+              all);
   return placed == std::min(jobs, nodes * 8) ? 0 : 1;
 }

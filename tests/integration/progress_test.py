@@ -87,8 +87,8 @@ wait({gate.path!r})
             private.wait_until(lambda: self.events("ignores", "caught-up"), what="attempt 2 to be where attempt 1 was")
             said = "attempt 2 did not go on from step 20: began at 2; the program has to load what lies in ${resume.dir} (MUSTER_RESUME_DIR)"
             self.assertEqual(self.events("ignores", "first-step"), ["attempt 1 made its first step: 19", said])
-            self.assertEqual(self.events("ignores", "caught-up"), ["step 20 reached again, trained anew from step 2 on"])
-            self.assertEqual(self.muster("why", "ignores").out.splitlines()[0], said)
+            self.assertRegex(" and ".join(self.events("ignores", "caught-up")), r"^step 2[01] reached again, trained anew from step 2 on$")
+            self.assertIn(said, self.muster("why", "ignores").out)
             shown = self.muster("show", "ignores").out
             self.assertIn("20 (began at 2)", shown)
             self.assertIn("first step: did not go on from step 20, began at 2", shown)
