@@ -36,9 +36,6 @@ template <class Words>
 void note_words(const Words& words, const std::string& key, launcher::Flags flags, Notes& notes) {
   for (int i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (const std::size_t flag = word.find_first_not_of(" \t"); flag != 0 && flag != std::string::npos && word.substr(flag).starts_with("--"))
-      notes.push_back(
-          fmt::format("{}[{}]: '{}' begins with a blank: a '\\' in front of a blank joins no lines, it makes the blank a part of the word", key, i, word));
     if (launcher::wants_value(word, flags) && (i + 1 == words.size() || words[i + 1].starts_with("--")))
       notes.push_back(
           fmt::format("{}[{}]: '{}' has no value{}", key, i, word, i + 1 == words.size() ? "" : fmt::format(": '{}' stands behind it", words[i + 1])));
