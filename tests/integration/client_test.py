@@ -153,7 +153,7 @@ class Verbs(unittest.TestCase):
             waits = self.cluster.submit(job("waits", "true", "resources: {nodes: 2, devices: 2, type: cpu}"))
             behind = self.cluster.submit(job("behind", "true", "resources: {nodes: 2, devices: 2, type: cpu}"))
             rows = {line.split()[0]: line for line in self.muster("ps").out.splitlines()}
-            self.assertRegex(rows["waits"], r" queued .* need 2 nodes with 2 devices, 0 fit")
+            self.assertRegex(rows["waits"], r" queued .* need 2 nodes with 2 devices of type 'cpu', 0 fit")
             self.assertRegex(rows["behind"], r" queued .* behind 'waits' in the queue, 1 ahead$")
             gate.open(2)
             for one in (holds, waits, behind):
@@ -165,7 +165,7 @@ class Verbs(unittest.TestCase):
             self.assertIn(word, shown)
         self.assertEqual(self.muster("why", "done").out, "succeeded\n")
         self.assertRegex(self.muster("events", "done").out.splitlines()[-1], r"job-ended +job succeeded$")
-        self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE +LABELS +DESCRIPTION\n(.*\n)*done ")
+        self.assertRegex(self.muster("ps", "-a", "-o", "wide").out, r"NAME +ID .*ENGINE +LABELS +DESCRIPTION( +REASON)?\n(.*\n)*done ")
         self.assertRegex(self.muster("version").out, r"^client +\S+\ncontroller +\S+ \(protocol 1 to 1, cluster [0-9a-f]{16}, epoch 1\)\n$")
         self.assertIn("exit codes:", self.muster("--help").out)
         for verb in ("run", "plan", "validate", "explain", "ps", "show", "why", "logs", "events", "watch", "wait", "cancel", "ckpt", "ckpt ls", "ranktable", "env", "node", "node ls", "node show",
