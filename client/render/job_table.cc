@@ -66,7 +66,9 @@ std::string nodes_text(const v1::Job& job) {
 std::vector<std::string> short_ids(const std::vector<std::string>& ids) {
   std::size_t length = kIdLeast, most = 0;
   for (const std::string& id : ids) most = std::max(most, id.size());
-  const auto end_of = [](const std::string& id, std::size_t end) { return id.substr(id.size() - std::min(id.size(), end)); };
+  // What is no id of ours is not cut, in a character perhaps.
+  const auto is_id = [](const std::string& id) { return id.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == std::string::npos; };
+  const auto end_of = [&](const std::string& id, std::size_t end) { return is_id(id) ? id.substr(id.size() - std::min(id.size(), end)) : id; };
   const auto alike = [&] {
     std::set<std::string> ends;
     return !std::ranges::all_of(ids, [&](const std::string& id) { return ends.insert(end_of(id, length)).second; });

@@ -42,8 +42,9 @@ class Stages(unittest.TestCase):
     def chain(self, cluster, name):
         """The jobs of the newest chain of that name, in order, as `muster ps` has them."""
         jobs = json.loads(cluster.muster("ps", "-a", "-o", "json"))["items"]
-        shown = cluster.muster("show", name)
-        ids = re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{13}) ", shown, re.MULTILINE)
+        ids = [stage["jobId"] for stage in cluster.show(name)["chain"]]
+        for one, row in zip(ids, re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{6,13})  +[a-z]+( +\(below\))? *$", cluster.muster("show", name), re.MULTILINE), strict=True):
+            self.assertTrue(one.endswith(row[0]), "a table has the ends of ids")
         by_id = {job["id"]: job for job in jobs}
         return [by_id[one] for one in ids]
 

@@ -65,6 +65,7 @@ TEST(JobTable, IdsAreShownByTheirEnd) {
   EXPECT_THAT(short_ids({"01kd5sme4p7aa", "01kd5swe4p7aa"}), testing::ElementsAre("me4p7aa", "we4p7aa")) << "longer where two are alike";
   EXPECT_THAT(short_ids({"j1", "j2"}), testing::ElementsAre("j1", "j2"));
   EXPECT_THAT(short_ids({}), testing::IsEmpty());
+  EXPECT_THAT(short_ids({"job-\xe2\x80\xae-of-another-kind"}), testing::ElementsAre("job-\xe2\x80\xae-of-another-kind"));
 }
 
 TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
