@@ -9,6 +9,7 @@
 
 #include "agent/host/companion_log.h"
 #include "agent/host/host_impl.h"
+#include "agent/host/state_dir.h"
 #include "common/io/file.h"
 
 namespace muster::agent {
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr Duration kDiskGivenUp = std::chrono::seconds(5);
 constexpr int kDiscardMs = 10'000;  // what hangs longer than this in its exit is met again at the next start
 
 }  // namespace
@@ -153,7 +155,13 @@ void Host::Impl::look() {
 
 void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   auto changed = entry.view.refresh();
-  if (!changed) return unread(run, entry, changed.error());
+  if (!changed) {
+    unread(run, entry, changed.error());
+    if (entry.seen.worker == WorkerState::Dead || !lost_with_its_disk(entry)) return;
+    overlay(entry);
+    if (tell && callbacks.changed) callbacks.changed(run);
+    return;
+  }
   if (const auto& unknown = entry.view.worker_unknown()) {
     unread(run, entry, *unknown);
   } else {
@@ -203,8 +211,17 @@ void Host::Impl::look_soon() {
 // Nothing is concluded from it: it is looked at again until it can be read.
 void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
   entry.look_again = true;
+  if (!entry.unread_told) entry.unread_since = options.clock->now().boot;
   if (!std::exchange(entry.unread_told, true)) trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value, error.message));
   look_soon();
+}
+
+// But for this: its worker has ended, what that said last cannot be read for a while, and nothing can be written either. Whoever waits on waits for a disk that
+// will not come back.
+bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
+  if (entry.view.seen().worker != WorkerState::Dead || options.clock->now().boot - entry.unread_since < kDiskGivenUp) return false;
+  const int error = write_error(options.layout);
+  return error == EIO || error == EROFS;
 }
 
 void Host::Impl::overlay(Entry& entry) {

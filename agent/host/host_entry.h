@@ -34,6 +34,7 @@ struct Host::Entry {
   bool marks_damage_told = false;
   bool look_again = false;                 // it could not be read, or not be told whether its worker lives
   bool unread_told = false;                // once, until it works again
+  BootTime unread_since{};                 // while unread_told
   bool removed_told = false;               // that its directory is gone
   std::optional<BootTime> stop_signalled;  // by this life of the agent
   std::unique_ptr<async::Timer> obey_timer;

@@ -68,6 +68,7 @@ struct Host::Impl {
   void look();
   void look_soon();
   void unread(const RunKey& run, Entry& entry, const Error& error);
+  [[nodiscard]] bool lost_with_its_disk(const Entry& entry) const;
   void refresh(const RunKey& run, Entry& entry, bool tell);
   static void overlay(Entry& entry);
   [[nodiscard]] std::optional<BootTime> must_obey_by(const Entry& entry) const;

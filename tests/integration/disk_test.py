@@ -106,6 +106,24 @@ class ReadOnly(OwnDisk):
         self.assertIn("cancelled", self.why(job))
 
 
+class Gone(OwnDisk):
+    def test_a_rank_that_ends_is_known_though_nothing_can_be_read_either(self):
+        """Errors that last: the worker gives up after a while, and the agent did not believe in its end, for it could not read what it had said."""
+        job = self.start("gone", 2)
+        worker, ranks = self.worker()
+        self.disk.shut_down()
+        wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
+        self.assertIn(os.strerror(errno.EIO), self.node()["diskTrouble"])
+        for one in ranks:
+            self.assertFalse(wait_gone(one, 0))
+        self.gate.open()
+        done = self.cluster.muster("wait", job, "--timeout", "40s")
+        self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
+        for one in (worker, *ranks):
+            self.assertTrue(wait_gone(one))
+        self.assertIn("could not record how its ranks ended", self.why(job))
+
+
 class Full(OwnDisk):
     def test_nothing_healthy_is_killed(self):
         job = self.start("healthy", 1, grace="6s")

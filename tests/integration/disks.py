@@ -2,8 +2,12 @@
 
 import contextlib
 import errno
+import fcntl
 import os
+import struct
 import subprocess
+
+_SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 
 
 def run(*words):
@@ -36,6 +40,14 @@ class Disk:
             assert error.errno == errno.EROFS, error
         else:
             raise AssertionError(f"'{self.path}' can be written all the same")
+
+    def shut_down(self):
+        """As when the device is gone: every read and write is an error (EIO)."""
+        directory = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(directory, _SHUTDOWN, struct.pack("I", 2))  # without writing its log
+        finally:
+            os.close(directory)
 
     def mend(self):
         """What an operator does. Nobody has a file open there for writing any more."""
