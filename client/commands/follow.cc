@@ -261,8 +261,9 @@ class Follower {
     const std::string id = render::printable(job_.id());
     if (!options_.quiet) {
       for (v1::Incident& incident : *job_.mutable_incidents()) {
-        incident.mutable_verdict()->set_reason(told_.reason(incident.verdict().reason()));
-        if (job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt()) incident.mutable_verdict()->clear_evidence();  // it stands below
+        const bool last = job_.phase() == v1::JOB_PHASE_FAILED && incident.attempt() == job_.attempt();  // what broke it was told just now
+        if (last) incident.mutable_verdict()->set_reason(told_.reason(incident.verdict().reason()));
+        if (last) incident.mutable_verdict()->clear_evidence();  // it stands below
         fmt::print("\n{}", render::incident_text(incident, style));
       }
       if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8); !chart.empty()) {

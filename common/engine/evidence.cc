@@ -23,7 +23,7 @@ enum class Rule {
   Type,       // the end of an exception's name: at the start of the line, before ':' or the end
   Level,      // "ERROR", "[FATAL]": in the first words
   Word,       // "error: ", "panic: ": in the first words
-  Begins,     // in the first words, and not as a count ("失败: 0")
+  Begins,     // in the first words, of a language that has no blanks, and not as a count ("失败: 0")
   KilledBy,   // bash: "run.sh: line 3: 4711 Killed    python train.py"
 };
 
@@ -318,7 +318,8 @@ struct Judge {
         return;
       case Rule::Begins: {
         const std::size_t next = line.find_first_not_of(" \t", end);
-        if (complains_at(line, at) && (next == std::string_view::npos || !is_digit(line[next]))) take(signature.rank, signature.trouble);
+        const bool early = at <= 96 && std::ranges::count(line.substr(0, at), ' ') <= 2;  // a date and a time; its own words have no blanks between
+        if (early && (next == std::string_view::npos || !is_digit(line[next]))) take(signature.rank, signature.trouble);
         return;
       }
       case Rule::KilledBy:

@@ -124,7 +124,8 @@ class Terminal(unittest.TestCase):
         env = {"PATH": os.environ["PATH"]}
         done = self.cluster.muster("run", self.cluster.spec(job("gone", "true", "resources: {nodes: 2, devices: 1, type: cpu}").replace("bash, -c", "no-such-program")), env=env, code=1)
         self.assertEqual(done.out.count("there is no 'no-such-program'"), 1, done)
-        self.assertRegex(done.out, r"(?m)^launch: as above; a failure before the program started is not tried again$")
+        self.assertIn("job failed: as above; a failure before the program started is not tried again", done.out)
+        self.assertRegex(done.out, r"(?m)^launch: as above$")
         shown = self.cluster.muster("show", "gone", code=0).out
         self.assertEqual(shown.count("there is no 'no-such-program'"), 1, shown)
         why = self.cluster.muster("why", "gone", code=0).out

@@ -196,7 +196,7 @@ TEST_F(SetupOfARun, ABadEndIsAFailureOfTheLaunch) {
   const auto failed = std::ranges::find_if(facts, &v1::Fact::has_start_failed);
   ASSERT_NE(failed, facts.end());
   EXPECT_EQ(failed->start_failed().why(), v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(failed->start_failed().text(), "running runtime.setup: it ended with status 4: no licence");
+  EXPECT_EQ(failed->start_failed().text(), "running runtime.setup: 'exit 4' ended with status 4: no licence");
   EXPECT_FALSE(life.seen().setting_up);
 }
 
