@@ -64,9 +64,9 @@ class TornCheckpoint(unittest.TestCase):
         self.assertTrue(torn)
 
     def kill(self, ranks):
-        os.kill(ranks[0].pid, signal.SIGKILL)
-        for rank in ranks[1:]:
+        for rank in ranks[1:]:  # they wait for the first; once that is dead muster ends them
             os.kill(rank.pid, signal.SIGCONT)
+        os.kill(ranks[0].pid, signal.SIGKILL)
 
     def goes_on(self, cluster, name, how, **where):
         job, trace = self.begin(cluster, name, **where)
