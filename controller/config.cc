@@ -93,7 +93,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines it is turned over, and three old ones are kept")
       ->type_name("FILE");
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
-         "Room for all ranks' logs together, as 20GB, where the disk has it beside the 192 MiB that logs leave free; the oldest finished jobs' logs go first. "
+         "Room for all ranks' logs together, as 20GB, where the disk has it beside the 320 MiB that logs leave free; the oldest finished jobs' logs go first. "
          "Default 20GB")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");

@@ -30,7 +30,8 @@ namespace muster::controller {
 namespace {
 
 constexpr int kInternal = 70;
-constexpr std::size_t kDescriptorsWanted = 1'024;  // 256 logs, two connections a node and one a client, for some 200 nodes
+constexpr std::uint64_t kStartBytes = 256ull << 20;  // an agent of this machine wants so much free where a run's outputs lie: here, as a rule
+constexpr std::size_t kDescriptorsWanted = 1'024;    // 256 logs, two connections a node and one a client, for some 200 nodes
 
 int give_up(const Error& error) {
   log::error(error.message);
@@ -98,7 +99,7 @@ int run(const Config& config) {
   auto journal = journal::SqliteJournal::open(kept);
   if (!journal) return give_up(journal.error());
   // Before the journal is read: on a full disk the start's own row needs the room that old logs give.
-  auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, kept.low_space_bytes + kept.ballast_bytes);
+  auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes);
   if (!store) return give_up(store.error());
 
   std::promise<int> asked_to_stop;
