@@ -1,5 +1,5 @@
 #include "controller/api/bounded.h"
-#include "tests/unit/controller/cluster_fixture.h"
+#include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
 namespace {
@@ -129,6 +129,32 @@ TEST_F(Services, APlanIsShownEvenWithoutANode) {
   EXPECT_FALSE(response.waits_for().empty());
   ASSERT_EQ(response.ranks_size(), 1);
   EXPECT_EQ(response.ranks(0).argv(0), "true");
+}
+
+// core/submission_warnings.h has the story: what was taken and may not go as it is meant is said with the answer, and by a plan.
+TEST_F(HandNodeTest, ASubmissionIsAnsweredWithItsWarnings) {
+  for (const char* name : {"n0", "n1"}) {
+    put(
+        core::RegisterNode{
+            .node = NodeName(name), .instance = InstanceId("i1"), .boot_id = BootId(name), .inventory = HandAgent::hello(name, "i1").inventory()},
+        core::Connected{.node = NodeName(name), .connection = ConnectionId(7), .instance = InstanceId("i1"), .boot_id = BootId(name)});
+  }
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = spec("wide");
+  request.mutable_spec()->mutable_resources()->set_nodes(2);
+  v1::PlanJobRequest plan;
+  *plan.mutable_spec() = request.spec();
+  v1::PlanJobResponse planned;
+  ASSERT_TRUE(stub_->PlanJob(context().get(), plan, &planned).ok());
+  ASSERT_EQ(planned.warnings_size(), 1);
+  EXPECT_NE(planned.warnings(0).find("nothing says that they share '/out/plan'"), std::string::npos) << planned.warnings(0);
+  v1::SubmitJobResponse response;
+  ASSERT_TRUE(stub_->SubmitJob(context().get(), request, &response).ok());
+  ASSERT_EQ(response.warnings_size(), 1);
+  EXPECT_NE(response.warnings(0).find("share '/out/" + response.job_id() + "'"), std::string::npos) << response.warnings(0);
+  v1::SubmitJobResponse one;
+  ASSERT_TRUE(submit("narrow", one).ok());
+  EXPECT_EQ(one.warnings_size(), 0);
 }
 
 // A spec of a few lines may ask for a million ranks: all of their environments at once took gigabytes.
