@@ -56,7 +56,9 @@ void add_cancel(CLI::App& app, Context& context, int& exit) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("cancel", "Stop a job; it does not come back");
-  command->add_option("job", options->jobs, "names, ids, unique prefixes of ids, or @last; a chain's name or chain:ID: all of its stages that have not ended")
+  command
+      ->add_option("job", options->jobs,
+                   "names, ids, unique prefixes or ends of ids, or @last; a chain's name or chain:ID: all of its stages that have not ended")
       ->required()
       ->type_name("");
   command->add_option("--reason", options->reason, "kept with the job: 'muster why' shows it")->type_name("TEXT");

@@ -132,7 +132,7 @@ std::optional<WallTime> clock_alone(Scan scan, WallTime now) {
 }  // namespace
 
 void add_job_option(CLI::App& command, std::string& into) {
-  command.add_option("job", into, "name, id, unique prefix of an id, or @last; a chain's name or chain:ID: its stage that matters most now")
+  command.add_option("job", into, "name, id, unique prefix or end of an id, or @last; a chain's name or chain:ID: its stage that matters most now")
       ->required()
       ->type_name("");
 }
