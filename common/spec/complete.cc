@@ -103,21 +103,26 @@ class Completer {
       problem("compat", fmt::format("'{}' is not accepted ({})", shown(spec_.compat()), accepted("compat")));
     labels("labels", spec_.labels());
     engine_ = engine::find_engine(spec_.engine());
+    if (engine_ == nullptr) unknown_engine();
     v1::LaunchSpec& launch = *spec_.mutable_launch();
     if (spec_.engine() == "mindformers" && launch.run().empty() && launch.script().empty()) launch.set_script("run_mindformer.py");
-    if (engine_ != nullptr) return;
+  }
+
+  // What is checked behind it is checked for the engine that was meant, where that is known: nothing that is wrong for no other reason is said.
+  void unknown_engine() {
     const KeyRow& row = *find_key("engine");
+    if (spec_.engine().empty()) return problem("engine", fmt::format("is missing ({})", row.accepted));
+    if (fmt::format(" | {} | ", row.later).find(fmt::format(" | {} | ", spec_.engine())) != std::string::npos)
+      return problem("engine", fmt::format("'{}' is known but not in this release ({})", spec_.engine(), row.accepted));
     std::vector<std::string_view> names;
     for (const engine::Engine& engine : engine::engine_table()) names.push_back(engine.name);
-    const std::string_view meant = value_meant("engine", spec_.engine());
-    const std::string_view near = meant.empty() ? engine::nearest(spec_.engine(), names) : meant;
-    if (spec_.engine().empty())
-      problem("engine", fmt::format("is missing ({})", row.accepted));
-    else if (fmt::format(" | {} | ", row.later).find(fmt::format(" | {} | ", spec_.engine())) != std::string::npos)
-      problem("engine", fmt::format("'{}' is known but not in this release ({})", spec_.engine(), row.accepted));
-    else
-      problem("engine",
-              fmt::format("'{}' is not accepted{} ({})", shown(spec_.engine()), near.empty() ? "" : fmt::format("; did you mean '{}'?", near), row.accepted));
+    const std::string_view meaning = value_meant("engine", spec_.engine());
+    const std::string_view meant = meaning.empty() ? engine::nearest(spec_.engine(), names) : meaning;
+    problem("engine",
+            fmt::format("'{}' is not accepted{} ({})", shown(spec_.engine()), meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant), row.accepted));
+    if (meant.empty()) return;
+    engine_ = engine::find_engine(meant);
+    spec_.set_engine(std::string(meant));
   }
 
   void labels(const std::string& key, const google::protobuf::Map<std::string, std::string>& map) {

@@ -9,6 +9,7 @@
 
 #include "common/code_patch/builtin.h"
 #include "common/code_patch/unified.h"
+#include "common/engine/engine.h"
 #include "common/engine/text.h"
 #include "common/spec/values.h"
 
@@ -23,7 +24,8 @@ void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::s
   const std::string_view name = std::string_view(full).substr(code_patch::kBuiltinScheme.size());
   if (const code_patch::Builtin* found = code_patch::find_builtin(name)) {
     if (has_content) return problem(key, fmt::format("'{}' is one of muster's own and comes without content", full));
-    if (found->engine != spec.engine()) problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
+    const bool known = engine::find_engine(spec.engine()) != nullptr;  // else that is what is wrong
+    if (known && found->engine != spec.engine()) problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
     return;
   }
   std::vector<std::string_view> names;
