@@ -26,6 +26,11 @@ struct Scripts : SmallWorld {
     what.mutable_launch()->set_adopt(true);
     return what;
   }
+  // Later, and the node is still heard.
+  void later(Duration time) {
+    pass(time);
+    see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(connections), .pulse = {}});
+  }
   void launched(const std::string& id, const std::string& save, bool weights_alone = false) {
     v1::Fact what = fact(id, 1);
     what.mutable_script_launched()->set_ranks(2);
@@ -84,7 +89,7 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   world.saved("j1", 20);
   world.accept({.events = {CheckpointSetAside{.job = JobId("j1"), .attempt = AttemptNo(1), .step = 10, .reason = "torn"}}});
   world.submit("beside", Scripts::script("beside"));  // waits for the devices
-  world.pass(std::chrono::seconds(5));
+  world.later(std::chrono::seconds(1));
   world.ends("j1");
   ASSERT_EQ(world.job("beside").attempts.size(), 1u);
   EXPECT_THAT(world.given("beside"), IsEmpty()) << "it was submitted while the other ran: both have a ./ckpt of their own";
@@ -93,14 +98,13 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   EXPECT_THAT(world.given("later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20))) << "what was set aside is not among them";
   world.ends("later");
   // It stays known when the job is archived, and with its tombstone it goes.
-  world.pass(world.limits.archive_after + std::chrono::seconds(1));
-  world.settle();
+  world.later(world.limits.archive_after + std::chrono::seconds(1));
   ASSERT_FALSE(world.ledger.jobs.contains(JobId("j1")));
   world.submit("much-later", Scripts::script("much-later"));
   EXPECT_THAT(world.given("much-later"), ElementsAre(Scripts::checkpoint("/data/ckpt", "j1", 20)));
   world.ends("much-later");
-  world.pass(world.limits.tombstone_keep + std::chrono::hours(1));
-  world.settle();
+  world.later(world.limits.tombstone_keep + std::chrono::hours(1));
+  world.later(std::chrono::minutes(1));
   EXPECT_THAT(world.ledger.savers, IsEmpty());
   v1::JobSpec own = SmallWorld::spec("ranks", 1, 2);
   EXPECT_THAT(saved_before(world.ledger, JobRecord{.id = JobId("x"), .spec = own}), IsEmpty());
