@@ -73,7 +73,7 @@ TEST_F(LiveViewTest, SaysHowItStands) {
                                                      "████████████████████▎░░░░░░░░░░░░░░░░░░░  152/300  50%  5.2 steps/s  ETA 28s",
                                                      "loss 2.3145  █▁  from 4.8121", "checkpoint of step 140, 6s ago  last step 2s ago"}));
   EXPECT_EQ(rows(72500ms, 40),
-            (std::vector<std::string>{"gpt  running  attempt 1", "4 ranks on n0 n1  1m12s", "████████████▋░░░░░░░░░░░░  152/300  50%", "5.2 steps/s  ETA 28s",
+            (std::vector<std::string>{"gpt  running  attempt 1", "4 ranks on n0 n1  1m12s", "█████████████▏░░░░░░░░░░░░  152/300  50%", "5.2 steps/s  ETA 28s",
                                       "loss 2.3145  █▁  from 4.8121", "checkpoint of step 140, 6s ago", "last step 2s ago"}));
   check_widths(72500ms);
 }
