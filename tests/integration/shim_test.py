@@ -65,6 +65,18 @@ WEIGHTS = TORCHRUN.replace("    --load $CHECKPOINT_PATH\n", "    --load /nowhere
 FIRST = TORCHRUN.replace("    --save $CHECKPOINT_PATH \\\n    --load $CHECKPOINT_PATH\n", "    --save ./ckpt\n")
 FURTHER = FIRST.replace("--save ./ckpt", "--load ./ckpt --save further").replace(f"--train-iters {STEPS}", f"--train-iters {STEPS + 10}")
 
+# A rank fails, and so does the script's last line, as in the tutorials that end with a chmod.
+LAST_LINE = """#!/bin/bash
+torchrun --nproc_per_node 8 fails.py
+chmod 640 /nowhere/of/the/author
+"""
+FAILS = """import os
+import time
+if os.environ["RANK"] == "3":
+    raise RuntimeError("the fault of this rank alone")
+time.sleep(600)
+"""
+
 # A batch size that is the script's own business, as it thinks.
 COMPUTED = TORCHRUN.replace("mkdir -p logs", "GBS=$((NNODES * 8))\nmkdir -p logs")
 
@@ -127,7 +139,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "computed.sh": COMPUTED, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -245,6 +257,17 @@ class Shim(EngineTest):
         self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
         self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
 
+    def test_whose_fault_it_was(self):
+        """The verdict named "rank 1", and the reason was the script's last line, which fails as well."""
+        job, _ = self.script("whose", "last_line.sh", engine="torch")
+        self.cluster.wait(job, code=1)
+        why = self.cluster.muster("why", job)
+        self.assertIn(f"rank 3 of the training, in the script on node '{self.cluster.nodes[1]}', ended with status 1", why)
+        self.assertIn("rank 3: RuntimeError: the fault of this rank alone", why)
+        self.assertNotIn("chmod", why)
+        exits = [exit for exit in self.cluster.show(job)["attempts"][0]["exits"] if exit.get("trainingRank") == 3]
+        self.assertEqual([exit["rank"] for exit in exits], [1])
+
     def test_run_warns_of_what_plan_warns_of(self):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""
         for vars, told in (({}, True), ({"vars": {"GBS": "64"}}, False)):
@@ -348,6 +371,10 @@ class Shim(EngineTest):
             with open(os.path.join(self.code, f"msrun_log_{rank // 2}/worker_{rank}.log"), encoding="utf-8") as file:
                 self.assertEqual(file.read().strip(), line)
         self.assertEqual(logs.count("MS_ROLE=MS_SCHED"), 1, logs)
+        self.assertIn("MS_NODE_ID=3", self.cluster.muster("logs", job, "--rank", "3"))
+        given = self.cluster.muster("env", job, "--rank", "3")
+        for line in ("MS_ROLE=MS_WORKER", "RANK_ID=3", "RANK_SIZE=4", "DEVICE_ID=1"):
+            self.assertIn(line, given)
         self.assertTrue(os.path.exists(os.path.join(self.code, "msrun_log_0/scheduler.log")))
 
     def test_plan_shows_what_a_script_gets(self):
