@@ -296,6 +296,7 @@ class Verbs(unittest.TestCase):
             controller = cluster.controller()
             name = cluster.submit(job("unheard", "true"))
             controller.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, controller.process.pid, os.WSTOPPED | os.WNOWAIT)  # until all of its threads stand still it may answer
             try:
                 for verb in ("wait", "watch"):
                     done = cluster.muster(verb, name, "--timeout", "1ms", code=4)
