@@ -50,7 +50,7 @@ class ControllersDisk(unittest.TestCase):
     def setUp(self):
         self.cluster = Private()
         self.addCleanup(self.cluster.close)
-        self.disk = SmallDisk(self, self.cluster, "400m")
+        self.disk = SmallDisk(self, self.cluster, "600m")
         self.addCleanup(self.end)
         self.state = os.path.join(self.disk.path, "controller")
         self.daemon = self.cluster.controller(state=self.state)
@@ -86,6 +86,9 @@ class ControllersDisk(unittest.TestCase):
         self.assertTrue(self.ballast(), "it was never needed")
         self.assertIn("the last line of much", self.cluster.muster("logs", job, "--tail", "2", code=0).out)
         self.cluster.trivial()
+        done = self.job_that_says("done", 40)  # its logs are in when it is over for good
+        self.cluster.muster("wait", done, "--timeout", "60s", code=0)
+        self.logs_are_in(done)
 
         # Nothing is free when it starts again: finished jobs' logs give the room, though the journal, which knows them, is not read yet.
         self.daemon.stop(signal.SIGKILL)
