@@ -56,7 +56,8 @@ std::string torn_text(const v1::CheckpointLook& look, std::size_t whole) {
   if (!look.torn().empty())
     text += fmt::format("; short or damaged: {}{}", look.torn(0), look.torn_size() > 1 ? fmt::format(" and {} more", look.torn_size() - 1) : "");
   if (look.there() < look.needed())
-    text += fmt::format("; not there: {}; keep checkpoints on a file system that every node sees", look.needed() - look.there());
+    text +=
+        fmt::format("; not there: {}; keep checkpoints on a file system that every node sees, or say checkpoint.storage: local", look.needed() - look.there());
   return text;
 }
 
@@ -79,7 +80,8 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 // The controller chose the step by what was seen of it once: it may have been removed or spoilt since, or lie on a disk of another node.
 // The tracker is not asked: the attempt that ended may have torn it while it saved the next step.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume, v1::CheckpointLook& look) {
-  auto layout = engine::make_layout(resume.layout(), {.shards = resume.shards(), .sealed_step = resume.given() ? -1 : resume.step()});
+  const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();  // checkpoint.storage: local: on a disk of its own a node has a part of them
+  auto layout = engine::make_layout(resume.layout(), {.shards = all, .sealed_step = resume.given() ? -1 : resume.step()});
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   std::string trouble;
   const DiskView files(&trouble);
@@ -101,7 +103,7 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume, v1::Ch
   std::optional<engine::FoundCheckpoint> step = find_step(**layout, files, resume);
   if (!step) return gone();
   // The count of when it was whole goes before what its neighbours have: a directory may be missing in all of them.
-  std::size_t needed = std::max<std::size_t>({resume.shards() > 0 ? resume.shards() : step->expected, step->shards.size(), 1});
+  std::size_t needed = std::max<std::size_t>({all > 0 ? all : step->expected, step->shards.size(), 1});
   if (resume.ranks() > 0 && std::ranges::any_of(step->shards, &is_of_rank)) {  // the others' lie on disks of other nodes
     std::erase_if(step->shards, [&](const engine::FoundShard& shard) { return !is_own(shard, resume); });
     needed = resume.ranks();

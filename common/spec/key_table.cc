@@ -78,7 +78,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
 
     {"checkpoint", Section, "", "", "", "where checkpoints go"},
     {"checkpoint.dir", Special, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints", "save_dir ckpt_dir output_checkpoint"},
-    {"checkpoint.storage", Special, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is brought before a start (mindformers)"},
+    {"checkpoint.storage", Special, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is brought before a start (mindformers; of other layouts each node goes on from what its own disk has)"},
     {"checkpoint.keep", Later, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", Later, "0", "", "", "copies on other nodes"},
 

@@ -293,6 +293,26 @@ TEST(RunDirs, WhereEachNodeHasItsOwnDiskOnlyItsOwnRanksHaveToBeWhole) {
   EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole")) << "rank_1 is not there at all";
 }
 
+// The whole had four; with checkpoint.storage: local this node has its own pipeline stage's two, and was told that its checkpoint is torn.
+TEST(RunDirs, WhereEachNodeHasItsOwnDiskPartOfTheShardsIsThere) {
+  const TempDir dir;
+  for (const char* part : {"00_001", "01_001"}) dir.write(std::string("save/iter_0000020/mp_rank_") + part + "/model_optim_rng.pt", shard("x"));
+  v1::ResumeLinks resume;
+  resume.set_dir((dir.path() / "resume").string());
+  resume.set_source((dir.path() / "save").string());
+  resume.set_step(20);
+  resume.set_layout("megatron");
+  resume.set_shards(4);
+  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 2 of its 4 shards are whole; not there: 2; keep checkpoints on a file system that "
+                                                                     "every node sees, or say checkpoint.storage: local"));
+  resume.set_first_rank(8);
+  resume.set_ranks(8);
+  const auto made = make_links(resume);
+  ASSERT_TRUE(made) << made.error().message;
+  dir.write("save/iter_0000020/mp_rank_01_001/model_optim_rng.pt", shard("x").substr(0, 40));
+  EXPECT_THAT(make_links(resume).error().message, testing::HasSubstr("torn: 1 of its 2 shards are whole; short or damaged: mp_rank_01_001"));
+}
+
 // A checkpoint was torn between its choice and the start: every rank failed to load it, attempt after attempt.
 TEST(RunDirs, ATornCheckpointIsNotResumedFrom) {
   const TempDir dir;
