@@ -75,6 +75,7 @@ TEST(QueueWhy, AStartedControllerSaysThatItListens) {
   world.submit("waits", SmallWorld::spec("waits", 1, 1));
   world.presence = Presence{};
   world.presence.listening_since = world.now.boot;
+  world.limits.hear_first = std::chrono::seconds(5);
   EXPECT_THAT(why(world, {"waits"}).at(JobId("waits")), HasSubstr("just started"));
 }
 
