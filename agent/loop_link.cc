@@ -83,6 +83,9 @@ v1::Hello Agent::hello() const {
   hello.set_instance(identity_.instance.str());
   hello.set_life(options_.life);
   hello.set_boot_id(options_.host.self.boot_id.str());
+  const Duration uptime = options_.clock->now().boot.time_since_epoch();
+  hello.mutable_uptime()->set_seconds(uptime / std::chrono::seconds(1));
+  hello.mutable_uptime()->set_nanos(static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
   *hello.mutable_inventory() = options_.inventory;
   for (const std::string_view feature : kLaunchFeatures) hello.mutable_inventory()->add_features(std::string(feature));
   if (options_.probe) devices_.fill(*hello.mutable_inventory());

@@ -240,11 +240,22 @@ class FactDecider {
   std::optional<WallTime> ended_;  // by ours
 };
 
+// A machine that was restarted under its ranks has begun its new boot behind the last word of the old one. A boot that began before is another machine's, which
+// has a copy of the state directory. Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off, and a word was under way.
+bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
+  const auto found = in.presence.nodes.find(input.node);
+  if (!input.uptime || found == in.presence.nodes.end()) return false;
+  const NodeSeen& seen = found->second;
+  if (!seen.heard || seen.instance != input.instance || seen.boot_id.empty() || seen.boot_id == input.boot_id) return false;
+  return in.now.boot - *input.uptime + kBootMargin + *input.uptime / 1'000 < seen.last_heard;
+}
+
 // A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became
 // of them: the same state directory (on another boot: the machine was restarted under them), or the same boot (it finds them by their cookie).
 std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode& input) {
+  const bool copied = began_before_last_word(in, input);
   const auto same_machine = [&](const InstanceId& instance, const BootId& boot_id) {
-    return instance == input.instance || (!boot_id.empty() && boot_id == input.boot_id);
+    return (instance == input.instance && !copied) || (!boot_id.empty() && boot_id == input.boot_id);
   };
   const auto known = in.ledger.nodes.find(input.node);
   if (known != in.ledger.nodes.end() && same_machine(known->second.instance, known->second.boot_id)) return std::nullopt;
@@ -272,11 +283,12 @@ Decision decide_one(const Deciding& in, const RegisterNode& input) {
   if (const std::optional<AttemptKey> elsewhere = runs_elsewhere(in, input)) {
     const JobRecord& job = in.ledger.jobs.at(elsewhere->first);
     const PlacedNode& placed = job.attempt(elsewhere->second)->part(input.node)->placed;
-    return refuse(ErrorCode::Conflict,
-                  fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another machine of this name (instance '{3}', boot '{4}'); "
-                              "if this is another machine, give it a name of its own; if it replaces the other, and that one is off, "
-                              "`muster node declare-dead {0}` ends the wait, as does the end of the job's orphan grace",
-                              input.node.str(), elsewhere->second.value, job.spec.name(), placed.instance.str(), placed.boot_id.str()));
+    return refuse(
+        ErrorCode::Conflict,
+        fmt::format("registering node '{0}': attempt {1} of job '{2}' may still run on another machine of this name (instance '{3}', boot '{4}'); "
+                    "if this is another machine, give it a name and a new, empty state directory of its own; if it replaces the other, and that one is off, "
+                    "`muster node declare-dead {0}` ends the wait, as does the end of the job's orphan grace",
+                    input.node.str(), elsewhere->second.value, job.spec.name(), placed.instance.str(), placed.boot_id.str()));
   }
   NodeRegistered event{.node = input.node, .instance = input.instance, .boot_id = input.boot_id, .inventory = input.inventory, .version = input.version};
   leave_out_ambiguous(event.inventory);

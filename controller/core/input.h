@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,7 @@ struct RegisterNode {
   BootId boot_id;
   v1::Inventory inventory;
   std::string version;
+  std::optional<Duration> uptime = {};  // of this boot, at the Hello; nothing: not told
 };
 struct ReportFact {
   NodeName node;

@@ -55,5 +55,63 @@ TEST(RestoredAgent, OneThatHadNotStartedItGetsItsOrder) {
   EXPECT_EQ(desired(world.ledger, NodeName("n0")), std::vector{(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Run})});
 }
 
+// The state directory was copied to another machine, and the first agent died: its copy's Hello looked like that machine's restart. The attempt counted as
+// ended and the next one was placed, while the first machine's ranks ran on.
+struct Copied : SmallWorld {
+  Copied() {
+    node("n0", 1);
+    v1::JobSpec one = spec("train", 1, 1);
+    one.mutable_recovery()->mutable_orphan_grace()->set_seconds(60);
+    submit("j1", one);
+    started("j1", 1, "n0");
+    pass(std::chrono::minutes(10));
+    see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+    see(PulseAcked{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+    see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+    pass(std::chrono::seconds(30));
+  }
+  Decision hello(std::optional<Duration> uptime, const std::string& boot = "b2") {
+    return put(RegisterNode{
+        .node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId(boot), .inventory = inventory(1, "n0"), .version = "test", .uptime = uptime});
+  }
+};
+
+TEST(CopiedAgent, ABootFromBeforeTheLastWordOfTheFirstIsAnotherMachine) {
+  Copied world;
+  const Decision copy = world.hello(std::chrono::hours(3));
+  ASSERT_TRUE(copy.refusal);
+  EXPECT_EQ(copy.refusal->code, ErrorCode::Conflict);
+  EXPECT_NE(copy.refusal->message.find("attempt 1 of job 'train' may still run on another machine of this name (instance 'i1', boot 'b1')"), std::string::npos)
+      << copy.refusal->message;
+  EXPECT_FALSE(world.hello(std::chrono::hours(3), "b1").refusal) << "the first machine itself";
+  EXPECT_EQ(world.job("j1").current()->state, AttemptState::Live);
+}
+
+TEST(CopiedAgent, HasTheNameOnceNothingOfTheFirstCanRun) {
+  Copied world;
+  ASSERT_TRUE(world.hello(std::chrono::hours(3)).refusal);
+  world.pass(std::chrono::minutes(2));
+  world.settle();
+  EXPECT_FALSE(world.hello(std::chrono::hours(3)).refusal);
+  Copied declared;
+  declared.put(DeclareNodeDead{.node = NodeName("n0"), .reason = "off"});
+  EXPECT_FALSE(declared.hello(std::chrono::hours(3)).refusal);
+}
+
+TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
+  // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock is slow or fast by some seconds in ten days.
+  for (const auto& [after, uptime] : {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},
+                                      {std::chrono::seconds(0), std::chrono::seconds(34)},
+                                      {std::chrono::hours(240), std::chrono::hours(240) + std::chrono::seconds(60)}}) {
+    Copied world;
+    if (after > Duration::zero()) world.ledger.jobs.at(JobId("j1")).spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(40 * 86'400);
+    world.pass(after);
+    const Decision back = world.hello(uptime);
+    EXPECT_FALSE(back.refusal) << back.refusal->message;
+  }
+  Copied untold;
+  EXPECT_FALSE(untold.hello(std::nullopt).refusal) << "an older agent";
+}
+
 }  // namespace
 }  // namespace muster::core
