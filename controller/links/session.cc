@@ -4,6 +4,11 @@
 
 namespace muster::controller {
 
+std::size_t waiting_cost(const v1::Facts& facts) {
+  constexpr std::size_t kEach = 512;  // an input of its own, with its answer
+  return facts.ByteSizeLong() + kEach * static_cast<std::size_t>(facts.facts_size());
+}
+
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(SessionOwner& owner, const Clock& clock, std::string peer) {
   auto session = std::make_shared<Session>(owner, clock, std::move(peer));
   session->self_ = session;
@@ -41,10 +46,22 @@ void Session::OnReadDone(bool ok) {
     refuse(grpc::Status::OK);
     return;
   }
-  if (hand_over(arrived)) {
-    incoming_.Clear();
-    StartRead(&incoming_);
+  if (!hand_over(arrived)) return;
+  incoming_.Clear();
+  {
+    const std::lock_guard lock(mutex_);
+    held_back_ = facts_waiting_ > kFactsWaitingMost;
+    if (held_back_) return;
   }
+  StartRead(&incoming_);
+}
+
+void Session::facts_taken(std::size_t cost) {
+  const std::lock_guard lock(mutex_);
+  facts_waiting_ -= cost;
+  if (!held_back_ || facts_waiting_ > kFactsWaitingMost || finished_) return;
+  held_back_ = false;
+  StartRead(&incoming_);
 }
 
 bool Session::hand_over(Now arrived) {
@@ -68,9 +85,15 @@ bool Session::hand_over(Now arrived) {
     refuse({grpc::StatusCode::FAILED_PRECONDITION, "agent stream from '" + peer_ + "': a message before the Welcome; Hello is first, and then it waits"});
     return false;
   }
-  if (incoming_.has_facts()) owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
+  if (incoming_.has_facts()) {
+    {
+      const std::lock_guard lock(mutex_);
+      facts_waiting_ += waiting_cost(incoming_.facts());
+    }
+    owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
+  }
   if (incoming_.has_pulse()) owner_.on_pulse(self, std::move(*incoming_.mutable_pulse()), arrived);
-  if (incoming_.has_unsupported()) owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
+  if (incoming_.has_unsupported() && ++unsupported_ <= kUnsupportedMost) owner_.on_unsupported(self, std::move(*incoming_.mutable_unsupported()));
   return true;  // what a newer agent may say besides is not for this version
 }
 

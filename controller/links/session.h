@@ -5,6 +5,8 @@
 // Written in this order: Welcome; what is to be stopped, at once and by itself; launches, each in a message with the stops again, and acknowledgements, by
 // turns.
 //
+// Facts that were read and are not answered yet have a bound: beyond it the agent is not read from, so that gRPC's flow control holds it back.
+//
 // Thread-safe. Lives until OnDone: it holds itself, the hub shares it.
 #pragma once
 
@@ -44,8 +46,13 @@ class SessionOwner {
   virtual void on_gone(const SessionPtr& session, Now at) = 0;
 };
 
+// What facts cost in memory until they are durable, about.
+[[nodiscard]] std::size_t waiting_cost(const v1::Facts& facts);
+
 class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>, public std::enable_shared_from_this<Session> {
  public:
+  static constexpr std::size_t kFactsWaitingMost = 64 << 20;
+  static constexpr int kUnsupportedMost = 1'000;  // heard of one stream: each is a line in the log
   // Begins to read. The returned reactor is gRPC's to call until OnDone.
   static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(SessionOwner& owner, const Clock& clock, std::string peer);
 
@@ -56,7 +63,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after what is being written
   void send(NodeOrders orders);
-  void want(v1::FilesWanted files);  // every one of them, in order
+  void want(v1::FilesWanted files);    // every one of them, in order
+  void facts_taken(std::size_t cost);  // they are decided and durable, or left to the next controller: no longer held here
   void ack(v1::FactAck ack);
   void ack(v1::PulseAck ack);
 
@@ -84,7 +92,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const std::string peer_;
   NodeName node_;
   InstanceId instance_;
-  bool said_hello_ = false;  // reads only
+  bool said_hello_ = false;  // reads only, as the next
+  int unsupported_ = 0;
   v1::ConnectRequest incoming_;
   SessionPtr self_;
 
@@ -100,6 +109,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   std::optional<v1::PulseAck> pulse_ack_;
   v1::ConnectResponse outgoing_;
   bool writing_ = false, finished_ = false, told_gone_ = false;
+  std::size_t facts_waiting_ = 0;
+  bool held_back_ = false;                // no read is outstanding
   bool asked_ = false, decided_ = false;  // Hello was handed to the hub; it has answered
   bool said_all_ = false;
   std::optional<grpc::Status> ending_;

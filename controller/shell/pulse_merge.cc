@@ -33,6 +33,7 @@ void take_over_shards(v1::AttemptReading& newest, v1::AttemptReading& earlier) {
 }  // namespace
 
 void take_over(v1::Pulse& newest, v1::Pulse earlier) {
+  if (newest.ByteSizeLong() + earlier.ByteSizeLong() > kBytesMost) return;
   if (newest.devices().empty()) newest.mutable_devices()->Swap(earlier.mutable_devices());
   std::map<std::pair<std::string, std::uint32_t>, int> places;
   for (int i = 0; i < newest.readings_size(); ++i) places.emplace(std::pair(newest.readings(i).job_id(), newest.readings(i).attempt()), i);

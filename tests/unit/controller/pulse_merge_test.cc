@@ -94,5 +94,18 @@ TEST(PulseMerge, ALookAtTheDevicesIsKeptUntilThereIsANewerOne) {
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }
 
+// While the disk hangs pulses are merged: those of a node that names other jobs each time grew without end.
+TEST(PulseMerge, WhatIsTakenOverHasABound) {
+  v1::Pulse waiting;
+  for (int pulse = 0; pulse < 100; ++pulse) {
+    v1::Pulse newest;
+    reading(newest, std::to_string(pulse) + std::string(1 << 20, 'x'), pulse);
+    take_over(newest, std::move(waiting));
+    waiting = std::move(newest);
+    ASSERT_LE(waiting.ByteSizeLong(), kBytesMost);
+  }
+  EXPECT_EQ(waiting.readings(0).ranks(0).step(), 99);
+}
+
 }  // namespace
 }  // namespace muster::controller

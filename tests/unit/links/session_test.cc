@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <thread>
 
@@ -26,7 +28,13 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     asked_ = session;
     changed_.notify_all();
   }
-  void on_facts(const SessionPtr&, v1::Facts, Now) override {}
+  void on_facts(const SessionPtr&, v1::Facts facts, Now) override {
+    const std::lock_guard lock(mutex_);
+    ++heard_;
+    waiting_.push_back(waiting_cost(facts));
+    most_waiting_ = std::max(most_waiting_, waiting_.size());
+    changed_.notify_all();
+  }
   void on_pulse(const SessionPtr&, v1::Pulse, Now) override {}
   void on_unsupported(const SessionPtr&, v1::Unsupported unsupported) override {
     const std::lock_guard lock(mutex_);
@@ -58,6 +66,23 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
     changed_.wait_for(lock, kPatience, [&] { return unsupported_.has_value(); });
     return unsupported_;
   }
+  bool wait_facts(std::size_t messages) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return heard_ >= messages; });
+  }
+  void take_oldest_facts(const SessionPtr& session) {
+    std::size_t cost = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      cost = waiting_.front();
+      waiting_.pop_front();
+    }
+    session->facts_taken(cost);
+  }
+  std::size_t most_waiting() {
+    const std::lock_guard lock(mutex_);
+    return most_waiting_;
+  }
   int gone() {
     const std::lock_guard lock(mutex_);
     return gone_;
@@ -72,6 +97,8 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
   std::condition_variable changed_;
   SessionPtr asked_;
   std::optional<v1::Unsupported> unsupported_;
+  std::deque<std::size_t> waiting_;
+  std::size_t heard_ = 0, most_waiting_ = 0;
   int gone_ = 0;
 };
 
@@ -253,6 +280,26 @@ TEST_F(SessionTest, AcknowledgementsPassBetweenLaunches) {
     said.push_back(orders[0]);
   }
   EXPECT_EQ(said, expected);
+}
+
+// What an agent reports is read as fast as it comes, and waits here for the disk: one that reports without end took all memory.
+TEST_F(SessionTest, FactsThatAreNotDurableYetHaveABound) {
+  const SessionPtr session = accepted();
+  ASSERT_NE(session, nullptr);
+  v1::ConnectRequest request;
+  request.mutable_facts()->add_facts()->mutable_start_failed()->set_text(std::string(2 << 20, 'x'));
+  constexpr std::size_t kMessages = 60;
+  std::jthread agent([&] {
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      if (!stream_->Write(request)) break;
+    }
+  });
+  const std::size_t most = Session::kFactsWaitingMost / waiting_cost(request.facts()) + 1;
+  for (std::size_t taken = 0; taken < kMessages; ++taken) {
+    ASSERT_TRUE(hub_.wait_facts(std::min(kMessages, most + taken))) << "it goes on when there is room again; after " << taken;
+    hub_.take_oldest_facts(session);
+  }
+  EXPECT_EQ(hub_.most_waiting(), most);
 }
 
 TEST_F(SessionTest, WhatAnAgentDoesNotSupportIsHandedOver) {
