@@ -123,12 +123,12 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     see_epoch(epoch);
   }
   welcomed_once_ = true;
-  {
-    const std::lock_guard lock(log_hello_mutex_);
-    v1::LogHello say;
   // Whatever still holds of them is said again.
   orders_.reset();
   waiting_orders_.reset();
+  {
+    const std::lock_guard lock(log_hello_mutex_);
+    v1::LogHello say;
     say.set_node(options_.host.node.str());
     say.set_instance(identity_.instance.str());
     say.set_cluster_id(cluster.str());

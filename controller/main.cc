@@ -45,13 +45,11 @@ int give_up(const Error& error) {
   std::_Exit(kInternal);
 }
 
-// The mark first: started again by a supervisor, each start would give orders until the agent that knows better comes, and its own rows would soon hide it.
-void end_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
-  shell.with_journal("behind", [&journal, error](journal::Journal&) {
-    if (auto marked = journal.mark_behind(error.message); !marked) log::error(marked.error().message);
-    die({.code = error.code,
-         .message = error.message + "; giving no more orders and ending, jobs go on for their orphan grace; put back the newest directory, or start once with "
-                                    "--accept-loss"});
+// Durable: started again, it would give orders until the agent that knows better comes, and its own rows would soon hide it.
+void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
+  log::error(pause_text(error.message));
+  shell.with_journal("behind", [&journal, why = error.message](journal::Journal&) {
+    if (auto marked = journal.mark_behind(why); !marked) log::error(marked.error().message + "; the next start will not know it");
   });
 }
 
@@ -117,6 +115,7 @@ int run(const Config& config) {
   options.epochs_lost = [&]() -> std::optional<std::uint64_t> {
     return (*journal)->lost().value_or(core::rows_unknown((*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
   };
+  options.paused = [&] { return (*journal)->behind().empty() ? std::string() : pause_text((*journal)->behind()); };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };
   options.limits.silent_after = config.pulse_interval * 16 / 5;
@@ -137,6 +136,10 @@ int run(const Config& config) {
     stop_loops();
     return give_up(started.error());
   }
+  if (!started->paused.empty()) {
+    log::error(started->paused);
+    started->set_aside.clear();  // nothing is done about them now
+  }
   for (const auto& [job, why] : started->set_aside)
     log::error("a job was set aside and is being stopped, the others go on", {{"job", job.str()}, {"why", why}});
 
@@ -150,7 +153,7 @@ int run(const Config& config) {
            .token = *token,
            .pulse_interval = config.pulse_interval,
            .cluster_out = cluster_out,
-           .on_behind = [&](const Error& error) { end_behind(shell, **journal, error); }},
+           .on_behind = [&](const Error& error) { mark_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .shortage = [&] {
               return (*journal)->shortage();

@@ -74,6 +74,7 @@ Result<std::vector<v1::Node>> wait_registered(const Context& context, const std:
     if (session) {
       const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(), nullptr, std::chrono::seconds(1));
       if (status) {
+        if (!status->paused().empty()) return fail(ErrorCode::DataLoss, "waiting for the nodes: " + status->paused());
         if (auto nodes = connected_nodes(*session)) {
           missing.clear();
           std::ranges::copy_if(daemons, std::back_inserter(missing), [&](const LocalDaemon& daemon) {

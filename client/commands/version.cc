@@ -19,6 +19,7 @@ void add_version(CLI::App& app, Context& context, int& exit) {
     if (!status) return kOk;
     fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n", render::printable(status->version()), status->protocol_min(),
                status->protocol_max(), render::printable(status->cluster_id()), status->epoch());
+    if (!status->paused().empty()) fmt::print("{}\n", render::printable(status->paused()));
     return kOk;
   });
 }

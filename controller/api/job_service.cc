@@ -241,6 +241,7 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
       const auto fill = [response](const View& shown, const core::JobRecord& job) {
         response->set_job_id(job.id.str());
         response->set_phase(to_v1(job.phase));
+        if (!shown.paused.empty()) response->add_lines(bounded(shown.paused, 2 * kShownBytesMost));
         for (const std::string& line : core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits))
           response->add_lines(bounded(line, 2 * kShownBytesMost));
       };

@@ -89,6 +89,7 @@ grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerCont
       response->set_pid(static_cast<std::uint64_t>(::getpid()));
       response->set_protocol_min(protocol_min_);
       response->set_protocol_max(protocol_max_);
+      response->set_paused(view.paused);
       return grpc::Status::OK;
     });
   });

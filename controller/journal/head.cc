@@ -61,7 +61,15 @@ std::filesystem::path before_mark(const std::filesystem::path& head) { return he
 
 }  // namespace
 
+std::optional<std::string> HeadFile::behind(const std::filesystem::path& file) {
+  const auto text = io::read_file(file, 2 * kSlot);
+  if (!text || !text->starts_with(kBehindMagic)) return std::nullopt;
+  const std::string_view why = std::string_view(*text).substr(kBehindMagic.size());
+  return std::string(why.substr(0, why.find_first_of(std::string_view("\n\0", 2))));
+}
+
 Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
+  if (auto why = behind(file)) return fail(ErrorCode::DataLoss, std::move(*why));
   const io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) {
     if (errno == ENOENT) return std::optional<Head>();
@@ -69,10 +77,6 @@ Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
   }
   std::array<char, 2 * kSlot> content{};
   if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0) return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
-  if (const std::string_view text(content.data(), content.size()); text.starts_with(kBehindMagic)) {
-    const std::string_view why = text.substr(kBehindMagic.size());
-    return fail(ErrorCode::DataLoss, std::string(why.substr(0, why.find_first_of(std::string_view("\n\0", 2)))));
-  }
   std::optional<Head> newest;
   for (std::size_t slot = 0; slot < 2; ++slot) {
     auto head = head_of(std::string_view(content.data() + slot * kSlot, kSlot));

@@ -35,10 +35,12 @@ struct Head {
 
 class HeadFile {
  public:
-  // Nothing: the file is not there. DataLoss: it is there and neither slot is sound.
+  // Nothing: the file is not there. DataLoss: it is there and neither slot is sound, or it is a mark.
   static Result<std::optional<Head>> read(const std::filesystem::path& file);
   // Both slots from `head`, durably, by temp and rename; open for write() then.
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
+  // The sentence of a mark that stands in the head's place; nothing: there is none.
+  static std::optional<std::string> behind(const std::filesystem::path& file);
   // The mark, durably, by temp and rename. `why`: one line, cut where it is longer than a head. The head that was there stays beside it as `head.before-mark`.
   static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why);
   // The same over the head's own blocks, which a full disk has: nothing of the head stays.

@@ -228,6 +228,11 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   if (!loaded) return fail(std::move(loaded.error()).in(doing));
   last_ = loaded->last;
   chain_ = loaded->chain;
+  if (auto marked = HeadFile::behind(options_.dir / "head"); marked && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
+    behind_ = std::move(*marked);
+    failed_ = loaded_ = true;
+    return {};
+  }
   if (!loaded->damage.empty()) {
     if (!options_.accept_loss || options_.read_only) return fail(refusal(*loaded).in(doing));
     if (auto accepted = accept_loss(*loaded, each); !accepted) return fail(std::move(accepted.error()).in(doing));

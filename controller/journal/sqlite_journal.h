@@ -7,7 +7,7 @@
 // end against the head file. Damage is DataLoss, naming the index and the remedy; with accept_loss it goes on from the last sound row and keeps the
 // damaged database beside the new one. With accept_loss and nothing to see the directory counts as an older copy: a loss of unknown size. A batch that was
 // being written when the power went is there whole or not at all. Leaves to others: whether events make sense (the fold), whether the journal is behind what an
-// agent was acknowledged (links; mark_behind() then), logging (notices()).
+// agent was acknowledged (links; mark_behind() then: from there on it is only read), logging (notices()).
 #pragma once
 
 #include <cstdint>
@@ -56,9 +56,11 @@ class SqliteJournal final : public Journal {
   Result<std::vector<ArchivedJob>> archived(const std::optional<JobId>& before, std::size_t most) override;
   Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
 
-  // The journal is older than what was told to others, and only they know: nothing is appended any more, and each later load() is DataLoss with this sentence,
-  // until the loss is accepted or a newer directory is put back. Durable.
+  // The journal is older than what was told to others, and only they know: nothing is appended any more, also not after a later load(), until the loss is
+  // accepted or a newer directory is put back. Durable.
   Result<void> mark_behind(std::string_view why);
+  // Of a loaded one that was marked before: the sentence. It can be read, and nothing is appended. Empty: it is not marked.
+  [[nodiscard]] const std::string& behind() const { return behind_; }
 
   // Why the disk has no room for new jobs, which the caller refuses then; empty: it has. As the disk is now, whatever was written last. Any thread.
   [[nodiscard]] std::string shortage() const { return ballast_.shortage(); }
@@ -116,6 +118,7 @@ class SqliteJournal final : public Journal {
   Digest chain_;
   std::uint64_t lost_ = 0;
   bool loaded_ = false, failed_ = false;
+  std::string behind_;
   std::vector<std::string> notices_;
 };
 

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "controller/core/lost_end.h"
 
 namespace muster::controller {
 namespace {
 
 constexpr std::size_t kHelloWordMost = 256;
+constexpr Duration kUptimeMost = std::chrono::hours(24 * 365 * 100);
 
 bool sound_name(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
@@ -40,6 +43,19 @@ std::string too_much(const v1::Inventory& inventory) {
 
 }  // namespace
 
+std::optional<Duration> uptime_of(const v1::Hello& hello) {
+  const google::protobuf::Duration& told = hello.uptime();
+  if (!hello.has_uptime() || told.seconds() < 0 || told.seconds() > kUptimeMost / std::chrono::seconds(1) || told.nanos() < 0) return std::nullopt;
+  return std::chrono::seconds(told.seconds()) + std::chrono::nanoseconds(told.nanos());
+}
+
+std::string pause_text(std::string_view behind) {
+  return fmt::format(
+      "the controller pauses: {}; it takes nothing in, places nothing and gives no orders, what runs on connected nodes goes on; stop it and put "
+      "back the newest directory, or restart it once with --accept-loss",
+      behind);
+}
+
 Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed) {
   const std::string who = "connecting node '" + hello.node().substr(0, 64) + "'";
   const auto refuse = [](grpc::StatusCode code, std::string text) { return Judged{.status = {code, std::move(text)}, .behind = {}}; };
@@ -52,6 +68,13 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
       return refuse(grpc::StatusCode::INVALID_ARGUMENT,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who, word->size(), kHelloWordMost));
   }
+  if (hello.held_size() > kHeldMost) {
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+                  fmt::format("{}: it holds {} run directories, at most {} are taken; remove those of jobs that are long over from its state directory", who,
+                              hello.held_size(), kHeldMost));
+  }
+  const auto long_id = [](const v1::HeldAttempt& held) { return held.job_id().size() > kHelloWordMost; };
+  if (std::ranges::any_of(hello.held(), long_id)) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": it holds a run of a job whose id is none");
   if (const std::string much = too_much(hello.inventory()); !much.empty()) return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": " + much);
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
     return refuse(grpc::StatusCode::FAILED_PRECONDITION, fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one", who,

@@ -4,7 +4,9 @@
 #include <grpcpp/support/status.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "controller/core/ledger.h"
 #include "muster/v1/agent_service.pb.h"
@@ -12,6 +14,8 @@
 namespace muster::controller {
 
 inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
+inline constexpr std::size_t kHelloBytesMost = 2 << 20;
+inline constexpr int kHeldMost = 16'384;
 
 // What is durable here says of this Hello (peers are looked at elsewhere). Pure.
 struct Judged {
@@ -19,5 +23,9 @@ struct Judged {
   std::string behind;   // not empty: the journal is older than it must be, and how this Hello shows it
 };
 Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded, JournalIndex last, bool welcomed);
+// Nothing: not told, or nothing that can be.
+std::optional<Duration> uptime_of(const v1::Hello& hello);
+// What a controller whose journal is behind, which `behind` tells, says of itself to everybody.
+std::string pause_text(std::string_view behind);
 
 }  // namespace muster::controller

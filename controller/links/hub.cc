@@ -17,6 +17,9 @@ namespace {
 // An agent that was killed and started again waits so long for its stream's end, where nothing else ends it.
 constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
 
+// What agents ask and the strand has not answered yet: more nodes than there are, each with a Hello of some kilobytes.
+constexpr std::size_t kAskedMost = 20'000, kAskedBytesMost = 256 << 20;
+
 // A stream that ends before it began.
 template <class Reactor>
 class Refusal final : public Reactor {
@@ -24,6 +27,23 @@ class Refusal final : public Reactor {
   explicit Refusal(const grpc::Status& status) { this->Finish(status); }
   void OnDone() override { delete this; }
 };
+
+std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignments) {
+  std::set<core::AttemptKey> keys;
+  for (const core::Assignment& one : assignments) keys.emplace(one.job, one.attempt);
+  return keys;
+}
+
+// An agent of this release says no more; ranks and shards are bounded where they are kept.
+void bound_pulse(v1::Pulse& pulse) {
+  constexpr int kSamples = 1'000;
+  auto& readings = *pulse.mutable_readings();
+  if (readings.size() > kHeldMost) readings.DeleteSubrange(kHeldMost, readings.size() - kHeldMost);
+  for (v1::AttemptReading& reading : readings) {
+    auto& samples = *reading.mutable_samples();
+    if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
+  }
+}
 
 WallTime to_wall(const google::protobuf::Timestamp& time) { return WallTime(std::chrono::seconds(time.seconds()) + std::chrono::nanoseconds(time.nanos())); }
 
@@ -61,7 +81,7 @@ Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
 FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext* context, const v1::BringFilesRequest* request) {
   if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Taker>(allowed);
   return files_.bring([this, request = *request](FileTransferPtr transfer) {
-    const bool taken = shell_.read([this, transfer, request](const View& view) { find_files(transfer, request, view); });
+    const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) { find_files(transfer, request, view); });
     if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "the controller is overloaded; another start tries again"});
   });
 }
@@ -103,17 +123,43 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesReques
   source->second.session->want(std::move(wanted));
 }
 
+bool Hub::ask(std::size_t bytes, ReadFn read) {
+  struct Place {
+    std::shared_ptr<Asking> asking;
+    std::size_t bytes;
+    Place(std::shared_ptr<Asking> among, std::size_t taken) : asking(std::move(among)), bytes(taken) {
+      asking->bytes += bytes;
+      ++asking->questions;
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() {
+      asking->bytes -= bytes;
+      --asking->questions;
+    }
+  };
+  auto place = std::make_unique<Place>(asking_, bytes);
+  if (asking_->questions > kAskedMost || asking_->bytes > kAskedBytesMost) return false;
+  shell_.look([place = std::move(place), read = std::move(read)](const View& view) mutable { read(view); });
+  return true;
+}
+
 // --- hello -----------------------------------------------------------------------------------------------------------------------------
 
 void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
-  const bool taken = shell_.read([this, session, hello = std::move(hello), arrived](const View& view) { judge(session, hello, arrived, view); });
+  const std::size_t bytes = hello.ByteSizeLong();
+  if (bytes > kHelloBytesMost) {
+    return session->refuse(
+        {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("connecting an agent: its Hello has {} bytes, at most {} are taken", bytes, kHelloBytesMost)});
+  }
+  const bool taken = ask(bytes, [this, session, hello = std::move(hello), arrived](const View& view) { judge(session, hello, arrived, view); });
   if (!taken) session->refuse({grpc::StatusCode::UNAVAILABLE, "connecting an agent: the controller is overloaded; try again"});
 }
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
   if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
   auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
-  if (behind_ && status.ok()) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': the controller is about to end"};
+  if (!view.paused.empty() && status.ok()) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
   const auto holder = peers_.find(session->node());
   const bool held_by_another = holder != peers_.end() && holder->second.session->instance() != session->instance();
   if (held_by_another && (status.ok() || !behind.empty())) {
@@ -126,7 +172,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   if (!status.ok()) {
     log::warn("an agent was refused", {{"node", session->node().str()}, {"peer", session->peer()}, {"why", status.error_message()}});
     session->refuse(status);
-    if (!behind.empty() && !std::exchange(behind_, true) && options_.on_behind) options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
+    if (behind.empty() || !view.paused.empty()) return;
+    shell_.pause(pause_text(behind));
+    if (options_.on_behind) options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
     return;
   }
   if (holder != peers_.end()) end_stream(holder, arrived, "replaced by a newer one of the same agent");
@@ -136,8 +184,12 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   peer.connection = connection;
   peer.life = hello.life();
   for (const v1::HeldAttempt& held : hello.held()) peer.held.insert({JobId(held.job_id()), AttemptNo(held.attempt())});
-  core::RegisterNode input{
-      .node = session->node(), .instance = session->instance(), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()};
+  core::RegisterNode input{.node = session->node(),
+                           .instance = session->instance(),
+                           .boot_id = BootId(hello.boot_id()),
+                           .inventory = hello.inventory(),
+                           .version = hello.version(),
+                           .uptime = uptime_of(hello)};
   input.inventory.DiscardUnknownFields();
   const core::Connected then{.node = session->node(),
                              .connection = connection,
@@ -146,7 +198,9 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
                              .boot_id = BootId(hello.boot_id())};
   shell_.report_and_observe(input, then, arrived, [this, session, connection](const Outcome& outcome, const View& now_durable) {
     const auto found = peers_.find(session->node());
-    if (behind_ || found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
+    if (found == peers_.end() || found->second.session != session) return;  // gone, or replaced, meanwhile
+    if (!now_durable.paused.empty())
+      return session->refuse({grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + now_durable.paused});
     if (outcome.refusal) {
       session->refuse(rpc::to_status(*outcome.refusal));
       return;
@@ -205,15 +259,19 @@ void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View
 // --- up --------------------------------------------------------------------------------------------------------------------------------
 
 void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
+  const std::size_t cost = waiting_cost(facts);
+  if (facts.facts().empty()) session->facts_taken(cost);
   facts.DiscardUnknownFields();
   for (int i = 0; i < facts.facts_size(); ++i) {
-    ReplyFn reply = [node = session->node()](const Outcome& outcome, const View&) {
+    ReplyFn reply = [node = session->node()](const Outcome& outcome, const View& view) {
       // Acknowledged all the same: it will not become better by being sent again.
-      if (outcome.refusal) log::warn("a fact was not taken", {{"node", node.str()}, {"why", outcome.refusal->message}});
+      if (outcome.refusal && view.paused.empty()) log::warn("a fact was not taken", {{"node", node.str()}, {"why", outcome.refusal->message}});
     };
     if (i + 1 == facts.facts_size()) {
-      reply = [session, sequence = facts.sequence(), log_refusal = std::move(reply)](const Outcome& outcome, const View& view) mutable {
+      reply = [session, cost, sequence = facts.sequence(), log_refusal = std::move(reply)](const Outcome& outcome, const View& view) mutable {
+        session->facts_taken(cost);
         log_refusal(outcome, view);
+        if (!view.paused.empty()) return;  // said again, to the next controller
         v1::FactAck ack;
         ack.set_sequence(sequence);
         ack.set_index(outcome.index.value);
@@ -230,6 +288,7 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
 }
 
 void Hub::on_pulse(const SessionPtr& session, v1::Pulse pulse, Now arrived) {
+  bound_pulse(pulse);
   v1::PulseAck ack;
   ack.set_number(pulse.number());
   ack.set_epoch(epoch_.load(std::memory_order_acquire));
@@ -265,19 +324,20 @@ void Hub::look_for_leftovers(const core::PulseHeard& pulse) {
   std::set<core::AttemptKey>& seen = peer->second.seen;
   seen.clear();
   for (const v1::AttemptReading& reading : pulse.pulse.readings()) seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
-  const auto mentioned = [&](const core::AttemptKey& key) {
-    return std::ranges::any_of(peer->second.told, [&](const core::Assignment& one) { return core::AttemptKey{one.job, one.attempt} == key; });
-  };
-  if (std::ranges::all_of(seen, mentioned)) return;
-  (void)shell_.read([this, node = pulse.node](const View& view) { tell(node, view, false); });  // refused: with the next pulse
+  const std::set<core::AttemptKey> told = keys_of(peer->second.told);
+  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return told.contains(key); })) return;
+  (void)ask(0, [this, node = pulse.node](const View& view) { tell(node, view, false); });  // refused: with the next pulse
 }
 
 void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence) {
   look_for_leftovers(pulse);
+  const auto peer = peers_.find(pulse.node);
+  const std::set<core::AttemptKey> told = peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.told);
   for (const v1::AttemptReading& reading : pulse.pulse.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());
+    if (!told.contains({job, attempt})) continue;  // of another node's job it knows nothing
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
     // The spokesman: the lowest rank that prints steps.
@@ -320,7 +380,7 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
 
 void Hub::tell(const NodeName& node, const View& view, bool always) {
   const auto found = peers_.find(node);
-  if (behind_ || found == peers_.end() || !found->second.welcomed) return;
+  if (!view.paused.empty() || found == peers_.end() || !found->second.welcomed) return;
   Peer& peer = found->second;
   std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
   for (core::Assignment& one : wanted) {
@@ -332,9 +392,10 @@ void Hub::tell(const NodeName& node, const View& view, bool always) {
   }
   std::set<core::AttemptKey> there = peer.held;
   there.insert(peer.seen.begin(), peer.seen.end());
+  const std::set<core::AttemptKey> mentioned = keys_of(wanted);
   for (const auto& [job, attempt] : there) {
-    const bool mentioned = std::ranges::any_of(wanted, [&](const core::Assignment& one) { return one.job == job && one.attempt == attempt; });
-    if (!mentioned && core::may_forget(view.ledger, node, job, attempt)) wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
+    if (!mentioned.contains({job, attempt}) && core::may_forget(view.ledger, node, job, attempt))
+      wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
   }
   if (!always && wanted == peer.told) return;
   NodeOrders orders{.standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};

@@ -5,11 +5,11 @@
 //   work loop        series points go to the log store
 //
 // Rules: one instance a node name (ABORTED names the holder; the same instance replaces its old stream). A Hello that tells of more than this journal can have
-// told (core::told_beyond) means that the journal is older than it must be: refused, the daemon is told (on_behind), and from then on nobody is welcomed or
-// given orders. Pulses are answered at once, without
-// any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is declared dead is ended: a new Hello alone takes
-// the node back. A part that was started is never ordered to run again, but stopped where its agent does not hold it. What an agent sends of fields unknown
-// here goes no further. A part that cannot be ordered is a start failure of its node.
+// told (core::told_beyond) means that the journal is older than it must be: it is refused, the shell is paused and the daemon told (on_behind). From then on
+// nobody is welcomed or given orders, and no fact is acknowledged: its agent says it again to the next controller. Who is connected stays, and its leases are
+// renewed. Pulses are answered at once, without any sync: presence is not durable. Losing a connection is observed at once. The stream of a node that is
+// declared dead is ended: a new Hello alone takes the node back. A part that was started is never ordered to run again, but stopped where its agent does not
+// hold it. What an agent sends of fields unknown here goes no further. A part that cannot be ordered is a start failure of its node.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +17,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,7 +41,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string token;  // callers on TCP must bring it
     Duration pulse_interval = std::chrono::seconds(1);
     std::string cluster_out;
-    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon makes it durable and ends itself.
+    // Once, on the strand: the journal is older than it must be, and how that is known. The daemon makes it durable.
     std::function<void(const Error&)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
@@ -80,6 +81,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::string contender;  // the latest other life that asked for the name
     BootTime contended_since{};
   };
+  // What an agent asks of the strand. It does not stand in the clients' inbox, which they may have filled; what waits of agents has bounds of its own.
+  [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
   grpc::Status other_life(Peer& holder, const v1::Hello& hello, Now arrived, const View& view) const;
@@ -104,7 +107,11 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   std::set<core::AttemptKey> unlaunchable_;  // of live attempts; said once
   std::uint64_t connections_ = 0;
   std::set<InstanceId> welcomed_;  // since this start
-  bool behind_ = false;
+
+  struct Asking {
+    std::atomic<std::size_t> questions = 0, bytes = 0;
+  };
+  const std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
 
   JournalIndex loaded_;                   // as epoch_
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served

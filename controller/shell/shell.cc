@@ -45,6 +45,17 @@ Result<Shell::Started> Shell::start() {
   last_index_ = journal_.last();
   const JournalIndex loaded_to = last_index_;
 
+  if (options_.paused) paused_ = options_.paused();
+  if (!paused_.empty()) {
+    durable_.store(last_index_.value, std::memory_order_release);
+    return Started{.epoch = ledger_.epoch,
+                   .cluster = ledger_.cluster,
+                   .index = last_index_,
+                   .loaded = loaded_to,
+                   .jobs = ledger_.jobs.size(),
+                   .set_aside = replay.set_aside(),
+                   .paused = paused_};
+  }
   const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
   // An epoch that agents have seen would shut them out, and the jobs have to know (lost_end.h). Any of the lost rows may have been a start.
   const std::uint64_t lost = options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
@@ -60,7 +71,8 @@ Result<Shell::Started> Shell::start() {
                  .index = last_index_,
                  .loaded = loaded_to,
                  .jobs = ledger_.jobs.size(),
-                 .set_aside = replay.set_aside()};
+                 .set_aside = replay.set_aside(),
+                 .paused = {}};
 }
 
 // What is left of them is sound, but not all that happened: nothing may be built on it. So they are stopped in the ordinary way, which frees their devices
@@ -95,6 +107,11 @@ void Shell::stop() {
   archive_reads_.stop();
   strand_.stop();
   timer_.reset();
+}
+
+void Shell::pause(std::string why) {
+  MUSTER_ASSERT(strand_.on_this() && !in_flight_, "paused on the strand, between two batches");
+  paused_ = std::move(why);
 }
 
 void Shell::idle() {
@@ -196,7 +213,7 @@ void Shell::turn() {
   now_ = clock_.now();
   auto batch = std::make_shared<Batch>();
   for (Item& item : items) take(*batch, std::move(item));
-  if (open_ && (wants_propose_ || !items.empty())) {
+  if (open_ && paused_.empty() && (wants_propose_ || !items.empty())) {
     const BootTime judge = horizon(first_left);
     if (!batch->only_pulses || wants_propose_ || now_.boot >= pulse_propose_at_) {
       propose(*batch, judge);
@@ -252,6 +269,7 @@ void Shell::put(Batch& batch, core::EventBody body) {
 
 // `now`: when it came, which is before the batch began when the disk is busy.
 Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
+  if (!paused_.empty()) return {.refusal = Error{.code = ErrorCode::DataLoss, .message = paused_}, .job = {}, .repeated = false, .index = {}};
   core::Decision decision = core::decide(ledger_, presence_, input, now, options_.limits);
   for (core::EventBody& body : decision.events) put(batch, std::move(body));
   return {.refusal = std::move(decision.refusal), .job = std::move(decision.job), .repeated = decision.repeated, .index = {}};
@@ -380,7 +398,7 @@ void Shell::tell_watchers(const Batch& batch, const View& shown) {
 
 // Rows of archived jobs are moved one job at a time, when nothing else wants the disk; or anyway, when too many wait.
 void Shell::archive_next() {
-  if (archiving_ || archive_.empty()) return;
+  if (archiving_ || archive_.empty() || !paused_.empty()) return;
   archiving_ = true;
   disk_.post("archive", [this, job = archive_.front()] {
     Result<void> done = journal_.archive(job);

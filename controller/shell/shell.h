@@ -16,6 +16,8 @@
 // Pulses come whether or not a batch is in flight: of one connection one waits, and what comes takes it over and its place, so that the inbox does not
 // grow while the disk hangs.
 //
+// Paused, it accepts, proposes and appends nothing: every input is refused with the reason, reads and observations go on.
+//
 // Start: construct, start() (load, fold, ControllerStarted), listen somewhere, open(). Stop: end all calls first, then stop(): what is in the
 // inbox is still served. kill -9 is the ordinary stop.
 #pragma once
@@ -44,6 +46,8 @@ class Shell {
     ClusterId new_cluster;  // used by the first start of a state directory
     // Asked after the load: how many epochs may have been given up with a damaged journal's end; nothing: unknown. 0: none.
     std::function<std::optional<std::uint64_t>()> epochs_lost;
+    // Asked after the load: why to start paused, without a row of this start's own. Empty, or none: not so.
+    std::function<std::string()> paused;
     // The public form of an event; `after` is the ledger with it applied. Pure.
     std::function<v1::Event(const journal::Row&, const core::Ledger& after)> describe;
     // The journal failed: nothing may be released any more. Called once, on the strand; the daemon ends itself.
@@ -67,6 +71,7 @@ class Shell {
     JournalIndex loaded;  // the journal's last before this start
     std::size_t jobs = 0;
     std::map<JobId, std::string> set_aside;  // and why; cancelled with this start, where they had not ended
+    std::string paused;
   };
   Result<Started> start();
   [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }  // between start() and open() only
@@ -95,6 +100,8 @@ class Shell {
   // --- strand only, inside a reply or a read: history before and events after fit without a hole -------------------------------------
   // False: there are too many. `job` empty: everything.
   [[nodiscard]] bool add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job);
+  // Strand only, inside a read. For as long as this process lives.
+  void pause(std::string why);
 
  private:
   struct InputItem {
@@ -134,7 +141,7 @@ class Shell {
   void archive_next();
   void arm(BootTime wake_at);
   void idle();
-  [[nodiscard]] View view() const { return {ledger_, presence_, history_, options_.limits, now_}; }
+  [[nodiscard]] View view() const { return {ledger_, presence_, history_, options_.limits, now_, paused_}; }
 
   journal::Journal& journal_;
   const Clock& clock_;
@@ -156,6 +163,7 @@ class Shell {
   JournalIndex last_index_;                 // given out
   std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
   bool open_ = false, in_flight_ = false, failed_ = false;
+  std::string paused_;  // why; empty: it is not
   bool wants_propose_ = false;
   std::optional<core::QueueCursor> placing_goes_on_;  // set: the last batch could not place all that it had to look at
   std::optional<BootTime> timer_due_;                 // set while the timer is armed

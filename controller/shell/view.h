@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "common/base/error.h"
 #include "controller/core/core.h"
@@ -20,6 +21,7 @@ struct View {
   const History& history;
   const core::Limits& limits;
   Now now;
+  const std::string& paused;  // why nothing is accepted any more; empty: it is not so
 };
 
 // Answer to one input, after the batch that took it is durable.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """State directories put back from an older copy, or copied.
 
-The controller's, whole: found out by agents, refused, and gone on from with --accept-loss. Nothing is missing to be seen: database and head file agree. Since the copy one job went on, one was cancelled, and one that the copy has as
+The controller's, whole: found out by agents, paused, read, and gone on from with --accept-loss. Nothing is missing to be seen: database and head file agree. Since the copy one job went on, one was cancelled, and one that the copy has as
 queued was started. None of their ranks may notice, and no attempt may run beside another of its job.
 
 An agent's, from before a job: what the job had started there is swept, not started a second time beside it, and the job goes on with a new attempt.
@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -25,12 +26,19 @@ UNKNOWN = 1_000_000  # attempts' numbers go on behind so many
 
 
 class Restore(unittest.TestCase):
-    def ends(self, cluster, says):
-        """The controller that was just started ends by itself, with a sentence."""
-        self.assertEqual(cluster.daemons["controller"].wait(DEADLINE), 70, cluster.log_end("controller"))
-        end = cluster.log_end("controller", 3)
-        for text in says:
-            self.assertIn(text, end)
+    def pauses(self, cluster, job):
+        """The controller, once an agent has told it or at once, takes nothing in, says why, and can be read."""
+        end, said = time.monotonic() + DEADLINE, None
+        while said is None and time.monotonic() < end:
+            said = next((line for line in cluster.muster("version").splitlines() if "the controller pauses" in line), None)
+        self.assertIsNotNone(said, cluster.log_end("controller"))
+        self.assertRegex(said, "is older than what node '[^']+' was told.*--accept-loss")
+        self.assertEqual(cluster.muster("why", job).splitlines()[1].strip(), said)
+        self.assertIn(" on ", cluster.muster("ps"))
+        refused = cluster.run("cancel", job)
+        self.assertEqual(refused.returncode, 70, refused)
+        self.assertIn(said, refused.stderr)
+        return said
 
     def test_older_copy(self):
         with Cluster(nodes=2, devices=2) as cluster:
@@ -55,9 +63,10 @@ class Restore(unittest.TestCase):
             shutil.rmtree(state)
             shutil.copytree(copy, state)
             cluster.start("controller", wait=False)
-            self.ends(cluster, ("is older than what node", "--accept-loss"))
-            cluster.start("controller", wait=False)  # as a supervisor would: it waits for no agent to tell it again
-            self.ends(cluster, ("loading the journal", "is older than what node", "start with --accept-loss"))
+            said = self.pauses(cluster, job)
+            cluster.restart("controller")  # as a supervisor would: it waits for no agent to tell it again
+            self.assertEqual(self.pauses(cluster, job), said)
+            cluster.kill("controller")
 
             cluster._controller_args.append("--accept-loss")
             cluster.start("controller")

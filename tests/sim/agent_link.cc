@@ -1,6 +1,5 @@
 // The agent's talk with the controller: AgentModel's other half.
 #include <fmt/format.h>
-#include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
 
@@ -47,7 +46,6 @@ void AgentModel::hello() {
   hello.set_node(machine_.name().str());
   hello.set_instance(self_.instance.str());
   hello.set_boot_id(self_.boot_id.str());
-  *hello.mutable_uptime() = google::protobuf::util::TimeUtil::NanosecondsToDuration(hello_sent_.time_since_epoch().count());
   hello.set_highest_epoch(machine_.disk().identity->highest_epoch.value);
   hello.set_acked_index(machine_.disk().identity->acked.value);
   *hello.mutable_inventory() = machine_.inventory();

@@ -44,13 +44,8 @@ void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arr
   }
   // A connection that another one of this node has overtaken on its way is not taken up any more.
   if (const auto old = sessions_.find(node); old != sessions_.end() && old->second.link->id > link->id) return refuse("overtaken");
-  const core::Decision decision =
-      take(core::RegisterNode{.node = node,
-                              .instance = InstanceId(hello.instance()),
-                              .boot_id = BootId(hello.boot_id()),
-                              .inventory = hello.inventory(),
-                              .version = hello.version(),
-                              .uptime = std::chrono::seconds(hello.uptime().seconds()) + std::chrono::nanoseconds(hello.uptime().nanos())});
+  const core::Decision decision = take(core::RegisterNode{
+      .node = node, .instance = InstanceId(hello.instance()), .boot_id = BootId(hello.boot_id()), .inventory = hello.inventory(), .version = hello.version()});
   if (decision.refusal) {
     const bool connected = decision.refusal->message.find("is connected") != std::string::npos;
     return refuse(connected ? "another instance is connected" : "runs on another machine may go on");

@@ -212,6 +212,8 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   v1::ConnectResponse response;
   agent.say(HandAgent::hello("n1", "i1"));
   ASSERT_TRUE(agent.until(is_welcome, response));
+  submitted("one");
+  ASSERT_TRUE(agent.until([](const v1::ConnectResponse& r) { return r.has_orders() && r.orders().orders_size() == 1; }, response));
   v1::Hello hello = HandAgent::hello("n2", "i2");
   {
     HandAgent known(channel_);
@@ -223,8 +225,19 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   hello.set_acked_index(1'000'000);
   telling.say(hello);
   EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  const std::string id = submitted("one");  // answered behind the orders of its batch
-  EXPECT_EQ(job(id).attempt(), 1u);
+  v1::SubmitJobResponse submission;
+  const grpc::Status refused = submit("two", submission);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_NE(refused.error_message().find("the controller pauses: "), std::string::npos) << refused.error_message();
+  v1::ExplainJobRequest why;
+  why.set_job("one");
+  v1::ExplainJobResponse explained;
+  ASSERT_TRUE(stub_->ExplainJob(context().get(), why, &explained).ok());
+  ASSERT_GT(explained.lines_size(), 0);
+  EXPECT_EQ(explained.lines(0), refused.error_message());
+  v1::GetClusterStatusResponse cluster;
+  ASSERT_TRUE(node_stub_->GetClusterStatus(context().get(), v1::GetClusterStatusRequest(), &cluster).ok());
+  EXPECT_EQ(cluster.paused(), refused.error_message());
   agent.say(v1::Pulse());
   EXPECT_TRUE(agent.until(
       [](const v1::ConnectResponse& r) {

@@ -111,6 +111,17 @@ class HandAgent {
     }
     return std::nullopt;
   }
+  // Nothing else is read on the way: orders are passed over.
+  bool pulse_acknowledged() {
+    v1::Pulse one;
+    one.set_number(++pulses_);
+    pulse(one);
+    v1::ConnectResponse response;
+    while (stream_->Read(&response)) {
+      if (response.has_pulse_ack() && response.pulse_ack().number() == pulses_) return true;
+    }
+    return false;
+  }
   bool acknowledged() {
     v1::ConnectResponse response;
     while (stream_->Read(&response)) {
@@ -128,7 +139,7 @@ class HandAgent {
 
  private:
   bool finished_ = false;
-  std::uint64_t sequence_ = 0;
+  std::uint64_t sequence_ = 0, pulses_ = 0;
   std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
@@ -138,12 +149,14 @@ class HubTest : public testing::Test {
  protected:
   // A controller's life over the fixture's directory.
   struct Controller {
-    Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address) {
-      journal = std::move(*journal::SqliteJournal::open({.dir = dir / "journal", .ballast_bytes = 0, .low_space_bytes = 0}));
+    Controller(const std::filesystem::path& dir, const Clock& clock, const std::string& address, std::size_t inbox_max, bool accept_loss) {
+      journal = std::move(*journal::SqliteJournal::open({.dir = dir / "journal", .accept_loss = accept_loss, .ballast_bytes = 0, .low_space_bytes = 0}));
       store = std::move(*logs::LogStore::open(dir / "logs", 1 << 30));
       Shell::Options options;
       options.version = "test";
       options.new_cluster = ClusterId("cluster");
+      options.inbox_max = inbox_max;
+      options.paused = [this] { return journal->behind().empty() ? std::string() : pause_text(journal->behind()); };
       options.describe = [](const journal::Row& row, const core::Ledger&) {
         v1::Event event;
         event.set_index(row.index.value);
@@ -157,7 +170,14 @@ class HubTest : public testing::Test {
         throw std::runtime_error(started.error().message);
       }
       collected = std::make_unique<LogsCollected>(*shell, *store, work);
-      hub = std::make_unique<Hub>(*shell, *store, work, *collected, clock, Hub::Options{.version = "test", .cluster_out = "/out"},
+      hub = std::make_unique<Hub>(*shell, *store, work, *collected, clock,
+                                  Hub::Options{.version = "test",
+                                               .cluster_out = "/out",
+                                               .on_behind =
+                                                   [this](const Error& error) {
+                                                     shell->with_journal(
+                                                         "behind", [this, error](journal::Journal&) { EXPECT_TRUE(journal->mark_behind(error.message)); });
+                                                   }},
                                   [](grpc::CallbackServerContext*) { return new NoLogs; });
       collected->start(shell->started_ledger());
       hub->set_start(*started);
@@ -197,7 +217,7 @@ class HubTest : public testing::Test {
     controller_.reset();
     std::filesystem::remove_all(dir_);
   }
-  void start() { controller_ = std::make_unique<Controller>(dir_, clock_, address_); }
+  void start() { controller_ = std::make_unique<Controller>(dir_, clock_, address_, inbox_max_, accept_loss_); }
   void restart() {
     controller_.reset();
     start();
@@ -242,6 +262,8 @@ class HubTest : public testing::Test {
 
   std::filesystem::path dir_;
   std::string address_;
+  std::size_t inbox_max_ = 100'000;  // of clients; of the next start, as the next
+  bool accept_loss_ = false;
   SetAheadClock clock_;
   std::unique_ptr<Controller> controller_;
 };

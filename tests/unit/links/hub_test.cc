@@ -2,6 +2,8 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <thread>
+
 #include "tests/unit/links/hub_fixture.h"
 
 namespace muster::controller {
@@ -302,6 +304,131 @@ TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
   EXPECT_THAT(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).attempts.at(0).broke_cause; }), HasSubstr("more than can be sent"));
   submit(command("two", 1));
   EXPECT_TRUE(agent.order("two", v1::Order::kRun));
+}
+
+// A hub that forgets that it acknowledged heartbeats passed every test, and with real processes two attempts of a job ran at once: the agent counts its grace
+// from a pulse that was acknowledged, and the controller counted from the Welcome.
+TEST_F(HubTest, TheGraceCountsFromTheLastPulseThatWasAcknowledged) {
+  const auto start = [this](HandAgent& agent, const std::string& job, std::int64_t grace) {
+    v1::JobSpec spec = command(job, 1);
+    spec.mutable_recovery()->mutable_orphan_grace()->set_seconds(grace);
+    submit(spec);
+    ASSERT_TRUE(agent.order(job, v1::Order::kRun));
+    v1::Fact fact;
+    fact.set_job_id(job);
+    fact.set_attempt(1);
+    fact.mutable_started()->add_pids(42);
+    agent.say(fact);
+    ASSERT_TRUE(agent.acknowledged());
+  };
+  const auto attempts = [this](const std::string& job) { return seen([&](const View& view) { return view.ledger.jobs.at(JobId(job)).attempts.size(); }); };
+  auto cut = std::make_unique<HandAgent>(address_);
+  ASSERT_TRUE(cut->connect(HandAgent::hello(1, "n1")));
+  start(*cut, "long", 60);
+  auto other = std::make_unique<HandAgent>(address_);
+  ASSERT_TRUE(other->connect(HandAgent::hello(1, "n2")));
+  start(*other, "short", 5);
+  clock_.advance(std::chrono::seconds(50));
+  ASSERT_TRUE(cut->pulse_acknowledged());
+  ASSERT_TRUE(other->pulse_acknowledged());
+  cut.reset();
+  other.reset();
+  HandAgent spare(address_);
+  ASSERT_TRUE(spare.connect(HandAgent::hello(2, "n3")));
+  // It is heard all the time; until that job has an attempt there.
+  const auto replaced = [&](const std::string& job) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (attempts(job) < 2 && std::chrono::steady_clock::now() < until && spare.pulse_acknowledged()) std::this_thread::yield();
+    return attempts(job) == 2;
+  };
+  clock_.advance(std::chrono::seconds(40));
+  ASSERT_TRUE(replaced("short"));
+  EXPECT_EQ(attempts("long"), 1U) << "90 s after the Welcome, 40 s after the last acknowledgement, of 60";
+  clock_.advance(std::chrono::seconds(60));
+  EXPECT_TRUE(replaced("long"));
+}
+
+// Clients had filled the inbox: an agent that came back was refused, again and again, while its node's grace ran out.
+TEST_F(HubTest, AgentsGetInHoweverManyClientsWait) {
+  inbox_max_ = 0;
+  restart();
+  EXPECT_FALSE(controller_->shell->read([](const View&) {})) << "there is room for no client";
+  HandAgent agent(address_);
+  EXPECT_TRUE(agent.connect(HandAgent::hello(1)));
+}
+
+// A Hello is kept whole, and what it holds is looked through each time its node is told anything.
+TEST_F(HubTest, AHelloHasABound) {
+  v1::Hello many = HandAgent::hello(1);
+  for (int i = 0; i < 16'385; ++i) many.add_held()->set_job_id(std::to_string(i));
+  HandAgent first(address_);
+  EXPECT_FALSE(first.connect(many));
+  EXPECT_THAT(first.status().error_message(), HasSubstr("it holds 16385 run directories, at most 16384 are taken"));
+  v1::Hello longer = HandAgent::hello(1);
+  longer.add_held()->set_job_id(std::string(3 << 20, 'x'));
+  HandAgent second(address_);
+  EXPECT_FALSE(second.connect(longer));
+  EXPECT_THAT(second.status().error_message(), HasSubstr("bytes, at most 2097152 are taken"));
+  longer.mutable_held(0)->set_job_id(std::string(300, 'x'));
+  HandAgent third(address_);
+  EXPECT_FALSE(third.connect(longer));
+}
+
+// One made-up Hello ended the controller, and every start of it. It pauses, durably: what is connected stays so, nothing is accepted, and everything can be
+// read.
+TEST_F(HubTest, AControllerThatIsBehindPauses) {
+  HandAgent agent(address_);
+  ASSERT_TRUE(agent.connect(HandAgent::hello(2)));
+  submit(command("one", 1));
+  ASSERT_TRUE(agent.order("one", v1::Order::kRun));
+  v1::Hello forged = HandAgent::hello(1, "n2");
+  {
+    HandAgent known(address_);
+    ASSERT_TRUE(known.connect(forged));
+  }
+  forged.set_cluster_id("cluster");
+  forged.set_acked_index(1'000'000);
+  HandAgent telling(address_);
+  EXPECT_FALSE(telling.connect(forged));
+  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  const JournalIndex before = controller_->shell->durable();
+  const auto paused = [this] { return seen([](const View& view) { return view.paused; }); };
+  EXPECT_THAT(paused(), HasSubstr("the controller pauses: the controller's journal is older than what node 'n2' was told"));
+  EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), paused());
+  v1::Fact fact;
+  fact.set_job_id("one");
+  fact.set_attempt(1);
+  fact.mutable_started()->add_pids(42);
+  agent.say(fact);
+  EXPECT_TRUE(agent.pulse_acknowledged()) << "its ranks' leases go on";
+  EXPECT_FALSE(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).attempts.at(0).parts.at(0).started; }));
+  HandAgent late(address_);
+  EXPECT_FALSE(late.connect(HandAgent::hello(1, "n3")));
+  EXPECT_EQ(late.status().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(controller_->shell->durable(), before);
+
+  // The mark stays: as a supervisor would, without a person.
+  for (int start = 0; start < 2; ++start) {
+    restart();
+    EXPECT_THAT(paused(), HasSubstr("is older than what node 'n2' was told"));
+    EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.size(); }), 1U);
+    EXPECT_EQ(decided(core::CancelJob{.job = JobId("one"), .reason = ""}), paused());
+    HandAgent again(address_);
+    EXPECT_FALSE(again.connect(HandAgent::hello(2)));
+    EXPECT_EQ(controller_->shell->durable(), before);
+  }
+  accept_loss_ = true;
+  restart();
+  EXPECT_EQ(paused(), "");
+  HandAgent again(address_);
+  ASSERT_TRUE(again.connect(HandAgent::hello(2)));
+  // The fact that nobody took is told again, and taken.
+  again.say(fact);
+  EXPECT_TRUE(again.acknowledged());
+  accept_loss_ = false;
+  restart();
+  EXPECT_EQ(paused(), "");
 }
 
 }  // namespace
