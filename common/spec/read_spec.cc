@@ -313,8 +313,10 @@ void SpecReader::choice(const Node& node, const KeyRow& row) {
     text_setters().at(row.key)(spec_, *value);
   else if (std::ranges::find(later_words, *value) != later_words.end())
     problem(node, std::string(row.key), fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
-  else
+  else {
     not_accepted(node, row, *value);
+    if (row.key == "engine") spec_.set_engine(*value);  // which one was meant decides what is checked behind it
+  }
 }
 
 void SpecReader::text_map(const Node& node, const KeyRow& row) {
