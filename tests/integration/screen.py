@@ -205,6 +205,11 @@ class Screen(Terminal):
         if not self._read(there):
             raise AssertionError(f"never showed {text!r}:\n{self}")
 
+    def wait_for_rows(self, shown, what):
+        """Until `shown` is true of the window's rows: the lines above the view come before it is drawn again."""
+        if not self._read(lambda: shown(self.rows)):
+            raise AssertionError(f"never showed {what}:\n{self}")
+
     def wait(self):
         if not self._read(lambda: False) and self.process.poll() is None:
             raise AssertionError(f"goes on:\n{self}")

@@ -142,6 +142,7 @@ class Terminal(unittest.TestCase):
             spec = self.cluster.spec(job(name, run))
             with self.screen("run", spec, columns=columns) as screen:
                 screen.wait_for("22/40")
+                screen.wait_for("last step ")
                 first = screen.rows
                 gate.open()
                 screen.wait_for("restarting, from the beginning, ")
@@ -233,8 +234,8 @@ class Terminal(unittest.TestCase):
             id = self.cluster.submit(job("old", run))
             self.cluster.wait_event(lambda event: event["type"] == "first-step", id)
             with self.screen("watch", "old") as screen:
-                screen.wait_for("50/100")
                 screen.wait_for("iteration       50/")
+                screen.wait_for_rows(lambda rows: "" in rows and any(re.search(r"loss 4\.0000 .*from 8\.9000", row) for row in self.block_of(rows)), "the whole curve")
                 block = self.block_of(screen.rows)
                 gate.open()
                 self.assertEqual(screen.wait(), 0, screen)
