@@ -28,8 +28,8 @@ std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::Job
   if (spec.resources().nodes() > 1 && !said && resumes(spec) && !is_one_machine(ledger)) {
     warnings.push_back(
         fmt::format("job '{}' takes {} nodes, and nothing says that they share '{}': without that no checkpoint would be whole, and a failure would begin it "
-                    "anew; checkpoint.storage: shared says that they do{}, output_dir names another place",
-                    spec.name(), spec.resources().nodes(), out, spec.engine() == "mindformers" ? ", local that they do not" : ""));
+                    "anew; checkpoint.storage: shared says that they do, local that each node goes on from its own disk, output_dir names another place",
+                    spec.name(), spec.resources().nodes(), out));
   }
   // As the launcher inside of a script answers it; here the spec has a key of its own for it.
   const engine::NamedDirs dirs = engine::named_dirs(spec);

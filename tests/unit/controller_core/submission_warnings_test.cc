@@ -22,7 +22,8 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   world.node("n1", 1, "b0");
   EXPECT_THAT(warnings(), IsEmpty()) << "two agents on it";
   world.node("n2", 1, "b2");
-  EXPECT_THAT(warnings(), ElementsAre(HasSubstr("job 'train' takes 2 nodes, and nothing says that they share '/srv/out/1': ")));
+  EXPECT_THAT(warnings(), ElementsAre(testing::AllOf(HasSubstr("job 'train' takes 2 nodes, and nothing says that they share '/srv/out/1': "),
+                                                     HasSubstr("local that each node goes on from its own disk"))));
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_SHARED);
   EXPECT_THAT(warnings(), IsEmpty()) << "it is said";
   spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
