@@ -255,10 +255,11 @@ void Agent::gather(const RunKey& run, const RunSeen& seen) {
 void Agent::flush() {
   gather_timer_.cancel();
   gathering_ = false;
-  if (outbox_.empty() || !link_ || !link_->up()) return;
-  v1::Facts facts = outbox_.take();
-  set_ages(facts, options_.host.self, host_->seen(), options_.clock->now());
-  link_->send_facts(std::move(facts));
+  while (!outbox_.empty() && link_ && link_->up()) {
+    v1::Facts facts = outbox_.take();
+    set_ages(facts, options_.host.self, host_->seen(), options_.clock->now());
+    link_->send_facts(std::move(facts));
+  }
 }
 
 void Agent::arm_evidence_timer() {

@@ -32,9 +32,13 @@ bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const
 }
 
 v1::Facts Outbox::take() {
-  v1::Facts facts = std::move(gathered_);
-  gathered_.Clear();
-  urgent_ = false;
+  auto& gathered = *gathered_.mutable_facts();
+  int count = 0;
+  for (std::size_t bytes = 0; count < gathered.size() && (count == 0 || bytes < kMessageBytes); ++count) bytes += gathered[count].ByteSizeLong();
+  v1::Facts facts;
+  for (int i = 0; i < count; ++i) *facts.add_facts() = std::move(gathered[i]);
+  gathered.DeleteSubrange(0, count);
+  urgent_ = urgent_ && !gathered.empty();
   sequence_ += static_cast<std::uint64_t>(facts.facts_size());
   facts.set_sequence(sequence_);
   return facts;

@@ -5,6 +5,7 @@
 // that are well, may be gathered for a few milliseconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,8 +31,10 @@ class Outbox {
   // Takes up what is new and ready among all facts of the run, oldest first. True: something that must not wait is among what is gathered.
   bool gather(const RunKey& run, const std::vector<v1::Fact>& facts, const Ready& ready, bool looked = true);
   [[nodiscard]] bool empty() const { return gathered_.facts().empty(); }
-  // What was gathered, with its sequence number.
+  // The oldest of what was gathered, with the sequence number of its last: as many as a message holds. What is left is taken next.
   v1::Facts take();
+
+  static constexpr std::size_t kMessageBytes = 4U << 20U;  // about: a single fact may be as long as it is
 
  private:
   using Kind = std::tuple<int, std::uint32_t, std::string>;  // which fact, which rank, which companion: with the run, the natural key

@@ -150,12 +150,11 @@ int run(const Config& config) {
                                           .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
           {.version = std::string(version()),
-           .token = *token,
            .pulse_interval = config.pulse_interval,
            .cluster_out = cluster_out,
            .on_behind = [&](const Error& error) { mark_behind(shell, **journal, error); }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
-  Edge edge{.shell = shell, .logs = **store, .work = work, .token = *token, .cluster_out = cluster_out, .version = std::string(version()), .shortage = [&] {
+  Edge edge{.shell = shell, .logs = **store, .work = work, .cluster_out = cluster_out, .version = std::string(version()), .shortage = [&] {
               return (*journal)->shortage();
             }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
@@ -172,7 +171,7 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  auto server = Server::start(config.listen, {&hub, &jobs, &nodes});
+  auto server = Server::start(config.listen, {&hub, &jobs, &nodes}, *token);
   Result<void> announced = server ? write_endpoint(config, **server, started->cluster) : Result<void>(std::unexpected(server.error()));
   if (announced) {
     for (const std::string& address : (*server)->bound()) log::info("listening", {{"address", address}});

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "common/rpc/channel.h"
+#include "common/rpc/token_port.h"
 
 namespace muster::controller {
 namespace {
@@ -30,7 +31,8 @@ Result<io::UniqueFd> lock_socket(const std::string& address) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services) {
+Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services,
+                                              const std::string& token) {
   auto server = std::make_unique<Server>();
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
@@ -44,7 +46,9 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   grpc::ServerBuilder builder;
   rpc::tune_server(builder);
   std::vector<int> ports(addresses.size(), -1);
-  for (std::size_t i = 0; i < addresses.size(); ++i) builder.AddListeningPort(addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
+  const auto with_token = rpc::token_credentials(token);
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    builder.AddListeningPort(addresses[i], rpc::is_unix(addresses[i]) ? grpc::InsecureServerCredentials() : with_token, &ports[i]);
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
   for (std::size_t i = 0; i < addresses.size(); ++i) {

@@ -15,7 +15,7 @@ namespace muster::agent {
 // Every `string` in it, at any depth, becomes UTF-8; `bytes` stay as they are.
 void make_sendable(google::protobuf::Message& message);
 
-// Half of what a message may be (common/rpc/channel.h).
+// Below what a request may be (rpc::kRequestBytesMax).
 inline constexpr std::size_t kPulseBytesMost = 8U << 20U;
 // Leaves out shards of checkpoints, those of the attempt that has most of them first, until the pulse is no longer than `most`: one job's save directory must
 // not end the stream that all jobs of the node share. Returns whose it left out: of these, no checkpoint comes to be known.

@@ -13,13 +13,6 @@ constexpr int kKeepaliveTimeoutMs = 3'000;
 constexpr int kConnectMostMs = 2'000;
 constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its end
 
-bool same(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
-
 }  // namespace
 
 bool is_unix(std::string_view address) { return address.starts_with("unix:"); }
@@ -81,21 +74,8 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon on the port must fail, not share it
-  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
-}
-
-grpc::Status check_caller(const grpc::CallbackServerContext& context, const std::string& expected_token) {
-  if (context.peer().starts_with("unix")) return grpc::Status::OK;
-  if (expected_token.empty())
-    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: this address needs a token, and the controller has none; it is a bug"};
-  const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) {
-    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: no token was sent; name the cluster's token file (--token-file or MUSTER_TOKEN_FILE)"};
-  }
-  if (!same(std::string_view(found->second.data(), found->second.size()), "Bearer " + expected_token)) {
-    return {grpc::StatusCode::UNAUTHENTICATED, "calling the controller: the token is not this cluster's; check --token-file or MUSTER_TOKEN_FILE"};
-  }
-  return grpc::Status::OK;
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
+  builder.SetMaxReceiveMessageSize(kRequestBytesMax);
 }
 
 }  // namespace muster::rpc

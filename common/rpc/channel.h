@@ -30,12 +30,13 @@ grpc::ChannelArguments channel_arguments();
 // `authorization: Bearer <token>`; nothing when the token is empty. Once a call, before it starts.
 void authorize(grpc::ClientContext& context, const std::string& token);
 
-// The server's half of keepalive, and its message limits.
+// The server's half of keepalive, and what one connection may ask of it.
 void tune_server(grpc::ServerBuilder& builder);
 
-// OK, or UNAUTHENTICATED with a sentence. Peers on a unix socket need no token. Compared in constant time.
-grpc::Status check_caller(const grpc::CallbackServerContext& context, const std::string& expected_token);
-
-inline constexpr int kMessageBytesMax = 16 << 20;
+inline constexpr int kMessageBytesMax = 16 << 20;  // of an answer
+// Of a request: the longest that clients and agents send is a chain of stages (spec::kChainBytesMax), and a pulse (agent/link/sendable.h), 8 MiB each.
+inline constexpr int kRequestBytesMax = 9 << 20;
+// Of one connection at a time. A caller beyond it waits at its own end until one of its calls is over; an agent has a connection of its own a stream.
+inline constexpr int kStreamsMax = 64;
 
 }  // namespace muster::rpc

@@ -1,5 +1,9 @@
 #include "common/rpc/status.h"
 
+#include <string_view>
+
+#include "common/base/utf8.h"
+
 namespace muster::rpc {
 namespace {
 
@@ -45,9 +49,21 @@ ErrorCode to_error_code(grpc::StatusCode code) {
   return ErrorCode::Internal;
 }
 
+// A status travels in trailers, of which gRPC takes 8 KiB, everything but plain ASCII three bytes a byte; a longer one would arrive as gRPC's complaint about it.
+std::string bounded(const std::string& message) {
+  constexpr std::size_t kMost = 6 << 10;
+  std::size_t cost = 0, end = 0;
+  for (; end < message.size(); ++end) {
+    const char c = message[end];
+    cost += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
+    if (cost > kMost) return message.substr(0, utf8_prefix(std::string_view(message).substr(0, end))) + "...";
+  }
+  return message;
+}
+
 }  // namespace
 
-grpc::Status to_status(const Error& error) { return {to_code(error.code), error.message}; }
+grpc::Status to_status(const Error& error) { return {to_code(error.code), bounded(error.message)}; }
 
 Error to_error(const grpc::Status& status) { return {.code = to_error_code(status.error_code()), .message = status.error_message()}; }
 

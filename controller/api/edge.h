@@ -1,5 +1,5 @@
-// What every API handler works with, and how a unary call is served: the caller is checked, the work happens on the shell's strand (or behind it, on the
-// archive's or the work thread), Finish is called exactly once.
+// What every API handler works with, and how a unary call is served: the work happens on the shell's strand (or behind it, on the archive's or the work
+// thread), Finish is called exactly once. Who may call was judged at the port (common/rpc/token_port.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,7 +8,6 @@
 #include <string>
 
 #include "common/async/loop.h"
-#include "common/rpc/channel.h"
 #include "common/rpc/status.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
@@ -19,7 +18,6 @@ struct Edge {
   Shell& shell;
   logs::LogStore& logs;
   async::Loop& work;  // blocking reads of logs, planning
-  std::string token;
   std::string cluster_out;
   std::string version;
   std::function<std::string()> shortage;  // why the disk has no room for new jobs; empty: it has. Any thread
@@ -31,13 +29,9 @@ inline grpc::Status overloaded() {
 
 // `handle(reactor)` must finish it, now or later.
 template <class Handle>
-grpc::ServerUnaryReactor* serve(const Edge& edge, grpc::CallbackServerContext* context, Handle&& handle) {
+grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, Handle&& handle) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (const grpc::Status allowed = rpc::check_caller(*context, edge.token); !allowed.ok()) {
-    reactor->Finish(allowed);
-  } else {
-    handle(reactor);
-  }
+  handle(reactor);
   return reactor;
 }
 

@@ -71,17 +71,10 @@ void add_warnings(const View& view, const std::string& cluster_out, v1::SubmitJo
   }
 }
 
-template <class Response>
-class Refused final : public grpc::ServerWriteReactor<Response> {
- public:
-  explicit Refused(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace
 
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context, const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     auto submission = read_submission(*request);
     if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
     const std::string what = what_is(*submission);
@@ -134,25 +127,25 @@ void JobService::submit(Resolved resolved, std::vector<JobId> ids, const v1::Sub
 }
 
 grpc::ServerUnaryReactor* JobService::FindStages(grpc::CallbackServerContext* context, const v1::FindStagesRequest* request, v1::FindStagesResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { find_stages(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { find_stages(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context, const v1::PlanJobRequest* request, v1::PlanJobResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { plan_job(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { plan_job(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext* context, const v1::GetRankLaunchRequest* request,
                                                     v1::GetRankLaunchResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_launch(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* context, const v1::GetRankTableRequest* request,
                                                    v1::GetRankTableResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_table(edge_, request, response, reactor); });
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) { get_rank_table(edge_, request, response, reactor); });
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context, const v1::GetJobRequest* request, v1::GetJobResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(), request->name_prefix() ? RefFor::Reading : RefFor::Acting);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
@@ -174,7 +167,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
 
 // Ids sort by time, so a page is the newest ids below the token, of ledger and archive together.
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context, const v1::ListJobsRequest* request, v1::ListJobsResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     if (request->page_size() > kPageMax) {
       return reactor->Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, "listing jobs: page_size " + std::to_string(request->page_size()) + " is too much, at most 1000"});
@@ -209,7 +202,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
 }
 
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context, const v1::CancelJobRequest* request, v1::CancelJobResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     if (auto sound = check_reason(request->reason(), "cancelling job '" + spec::shown(request->job()) + "'"); !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
@@ -234,7 +227,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
 }
 
 grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* context, const v1::ExplainJobRequest* request, v1::ExplainJobResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
@@ -263,7 +256,7 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
 }
 
 grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* context, const v1::ReadSeriesRequest* request, v1::ReadSeriesResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
@@ -285,13 +278,11 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, edge_.token); !allowed.ok()) return new Refused<v1::WatchResponse>(allowed);
+grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext*, const v1::WatchRequest* request) {
   return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_);
 }
 
-grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, edge_.token); !allowed.ok()) return new Refused<v1::ReadLogsResponse>(allowed);
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
   return LogStream::begin(edge_, followers_, *request);
 }
 

@@ -27,7 +27,7 @@ v1::Node show_one(const core::NodeRecord& node, const View& view) {
 }  // namespace
 
 grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* context, const v1::ListNodesRequest*, v1::ListNodesResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [response](const View& view) {
       NodeDetail detail = NodeDetail::Full;
       std::size_t bytes = 0;
@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
 }
 
 grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* context, const v1::GetNodeRequest* request, v1::GetNodeResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [request, response](const View& view) -> grpc::Status {
       const auto node = view.ledger.nodes.find(NodeName(request->name()));
       if (node == view.ledger.nodes.end())
@@ -59,7 +59,7 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
 
 grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerContext* context, const v1::DeclareNodeDeadRequest* request,
                                                        v1::DeclareNodeDeadResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     if (auto sound = check_reason(request->reason(), "declaring node '" + spec::shown(request->name()) + "' dead"); !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
     core::DeclareNodeDead input{.node = NodeName(request->name()), .reason = request->reason()};
@@ -76,7 +76,7 @@ grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerConte
 
 grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerContext* context, const v1::GetClusterStatusRequest*,
                                                         v1::GetClusterStatusResponse* response) {
-  return serve(edge_, context, [&](grpc::ServerUnaryReactor* reactor) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [this, response](const View& view) {
       response->set_cluster_id(view.ledger.cluster.str());
       response->set_epoch(view.ledger.epoch.value);

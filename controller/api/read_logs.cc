@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/api/archive_read.h"
+#include "controller/core/reported_time.h"
 
 namespace muster::controller {
 
@@ -235,7 +236,7 @@ bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
   };
   if (request_.tail_lines() > 0 && !skip_to(edge_.logs.tail(log, request_.tail_lines()))) return false;
   if (request_.has_since()) {
-    const WallTime since{std::chrono::seconds(request_.since().seconds()) + std::chrono::nanoseconds(request_.since().nanos())};
+    const WallTime since = core::to_wall(request_.since());
     if (!skip_to(edge_.logs.since(log, since))) return false;
   }
   cursor.begun = true;

@@ -10,6 +10,7 @@
 #include "controller/core/fence.h"
 #include "controller/core/lost_end.h"
 #include "controller/core/node_fit.h"
+#include "controller/core/reported_time.h"
 #include "controller/core/saved_before.h"
 #include "controller/core/text.h"
 
@@ -26,13 +27,7 @@ std::string cut(const std::string& text, std::size_t most) {
   return text.size() <= most ? text : text.substr(0, utf8_prefix(std::string_view(text).substr(0, most)));
 }
 
-constexpr Duration kBootMargin = std::chrono::seconds(5);
-
-// No clock says more, and two of them can be subtracted.
-WallTime to_wall(const google::protobuf::Timestamp& from) {
-  constexpr std::int64_t kSecondsMost = 4'000'000'000;
-  return WallTime(std::chrono::seconds(std::clamp<std::int64_t>(from.seconds(), 0, kSecondsMost)) + std::chrono::nanoseconds(from.nanos()));
-}
+constexpr Duration kBootMargin = std::chrono::seconds(5), kWallMargin = std::chrono::minutes(1);
 
 // Beyond it an age is nobody's.
 constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
@@ -242,12 +237,16 @@ class FactDecider {
 
 // A machine that was restarted under its ranks has begun its new boot behind the last word of the old one. A boot that began before is another machine's, which
 // has a copy of the state directory. Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off, and a word was under way.
+// A controller that was restarted has not heard the old one: what it knows is when that registered, by the wall clock, which may have been set since.
 bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
+  if (!input.uptime) return false;
+  const Duration latest = *input.uptime - *input.uptime / 1'000;
+  const auto of_another_boot = [&](const auto& node) { return node.instance == input.instance && !node.boot_id.empty() && node.boot_id != input.boot_id; };
   const auto found = in.presence.nodes.find(input.node);
-  if (!input.uptime || found == in.presence.nodes.end()) return false;
-  const NodeSeen& seen = found->second;
-  if (!seen.heard || seen.instance != input.instance || seen.boot_id.empty() || seen.boot_id == input.boot_id) return false;
-  return in.now.boot - *input.uptime + kBootMargin + *input.uptime / 1'000 < seen.last_heard;
+  if (found != in.presence.nodes.end() && found->second.heard)
+    return of_another_boot(found->second) && in.now.boot - latest + kBootMargin < found->second.last_heard;
+  const auto known = in.ledger.nodes.find(input.node);
+  return known != in.ledger.nodes.end() && of_another_boot(known->second) && in.now.wall - latest + kWallMargin < known->second.registered_at;
 }
 
 // A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became

@@ -246,8 +246,11 @@ class Observer {
       if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
         presence_.whole.insert({id, attempt->number, shard.step()});
       }
+      if (seen.checkpoints.size() > kCheckpointsKept) {  // at once: one pulse may tell of any number
+        presence_.whole.erase({id, attempt->number, seen.checkpoints.begin()->first});
+        seen.checkpoints.erase(seen.checkpoints.begin());
+      }
     }
-    while (seen.checkpoints.size() > kCheckpointsKept) seen.checkpoints.erase(seen.checkpoints.begin());
   }
 
   // What a person should know of it. The first loss that is no number, as the samples tell it; a rank's latest, where they have gone already.

@@ -7,8 +7,8 @@
 
 #include "common/engine/bring.h"
 #include "common/log/log.h"
-#include "common/rpc/channel.h"
 #include "common/rpc/status.h"
+#include "controller/core/reported_time.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
@@ -19,14 +19,6 @@ constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
 
 // What agents ask and the strand has not answered yet: more nodes than there are, each with a Hello of some kilobytes.
 constexpr std::size_t kAskedMost = 20'000, kAskedBytesMost = 256 << 20;
-
-// A stream that ends before it began.
-template <class Reactor>
-class Refusal final : public Reactor {
- public:
-  explicit Refusal(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignments) {
   std::set<core::AttemptKey> keys;
@@ -44,8 +36,6 @@ void bound_pulse(v1::Pulse& pulse) {
     if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
   }
 }
-
-WallTime to_wall(const google::protobuf::Timestamp& time) { return WallTime(std::chrono::seconds(time.seconds()) + std::chrono::nanoseconds(time.nanos())); }
 
 }  // namespace
 
@@ -65,29 +55,23 @@ void Hub::set_start(const Shell::Started& started) {
 }
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(grpc::CallbackServerContext* context) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) {
-    return new Refusal<grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>>(allowed);
-  }
   return Session::begin(*this, clock_, context->peer());
 }
 
 Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<PushLogsReactor>(allowed);
   return push_logs_(context);
 }
 
 // --- files from one node to another ----------------------------------------------------------------------------------------------------
 
-FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext* context, const v1::BringFilesRequest* request) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Taker>(allowed);
+FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext*, const v1::BringFilesRequest* request) {
   return files_.bring([this, request = *request](FileTransferPtr transfer) {
     const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) { find_files(transfer, request, view); });
     if (!taken) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "the controller is overloaded; another start tries again"});
   });
 }
 
-FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse*) {
-  if (const grpc::Status allowed = rpc::check_caller(*context, options_.token); !allowed.ok()) return new Refusal<FileRelay::Giver>(allowed);
+FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) {
   return files_.send();
 }
 
@@ -346,7 +330,7 @@ void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence
     std::vector<logs::SeriesPoint> points;
     for (const v1::StepSample& sample : reading.samples()) {
       if (sample.rank() != spokesman->first.value) continue;
-      points.push_back({.at = to_wall(sample.at()), .attempt = attempt, .step = sample.step(), .loss = sample.loss(), .has_loss = sample.has_loss()});
+      points.push_back({.at = core::to_wall(sample.at()), .attempt = attempt, .step = sample.step(), .loss = sample.loss(), .has_loss = sample.has_loss()});
     }
     if (points.empty()) continue;
     work_.post("series", [this, job, points = std::move(points)] {

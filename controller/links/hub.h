@@ -38,7 +38,6 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
  public:
   struct Options {
     std::string version;
-    std::string token;  // callers on TCP must bring it
     Duration pulse_interval = std::chrono::seconds(1);
     std::string cluster_out;
     // Once, on the strand: the journal is older than it must be, and how that is known. The daemon makes it durable.

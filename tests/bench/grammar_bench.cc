@@ -15,6 +15,7 @@
 #include "agent/watch/line_scanner.h"
 #include "common/engine/evidence.h"
 #include "common/engine/grammar.h"
+#include "tests/support/checkout.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ using muster::engine::Grammar;
 
 std::vector<std::string> fixture_lines() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/fixtures/logs"))
+  for (const auto& entry : std::filesystem::directory_iterator(muster::test::checkout("tests/fixtures/logs")))
     if (entry.path().extension() == ".log") paths.push_back(entry.path());
   std::ranges::sort(paths);
   std::vector<std::string> lines;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/fuzz/target.h"
+#include "tests/support/checkout.h"
 
 namespace muster::fuzz {
 namespace {
@@ -26,7 +27,7 @@ void broken(const std::string& what) { throw Broken(what); }
 
 namespace {
 
-const std::filesystem::path kCorpus = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/fuzz/corpus";
+const std::filesystem::path kCorpus = test::checkout("tests/fuzz/corpus");
 const std::map<std::string, void (*)(std::string_view)> kTargets = {{"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},
                                                                     {"log", log},       {"patch", patch},           {"probe", probe}, {"ranktable", ranktable},
                                                                     {"spec", spec}};

@@ -54,6 +54,26 @@ TEST(Outbox, OnlyWellAndStoppedExitsMayBeGathered) {
   EXPECT_FALSE(outbox.gather(RunKey{kRun.first, AttemptNo(2)}, {exited(0, 0)}, kAll)) << "urgency ends with the message";
 }
 
+// After a reconnect all is told again: of a node with many runs that was longer than a message may be, and the stream ended with each of them.
+TEST(Outbox, WhatIsLongerThanAMessageGoesInSeveral) {
+  Outbox outbox;
+  std::vector<v1::Fact> many;
+  for (std::uint32_t rank = 0; rank < 20; ++rank) {
+    many.push_back(exited(rank, 1));
+    many.back().mutable_exited()->set_evidence(std::string(1U << 20U, 'e'));
+  }
+  EXPECT_TRUE(outbox.gather(kRun, many, kAll));
+  std::uint32_t rank = 0;
+  while (!outbox.empty()) {
+    const v1::Facts facts = outbox.take();
+    EXPECT_LT(facts.ByteSizeLong(), Outbox::kMessageBytes + (1U << 20U) + 1'000);
+    for (const v1::Fact& fact : facts.facts()) EXPECT_EQ(fact.exited().rank(), rank++);
+    EXPECT_EQ(facts.sequence(), rank) << "of the last one in it";
+  }
+  EXPECT_EQ(rank, 20U);
+  EXPECT_FALSE(outbox.gather(kRun, many, kAll));
+}
+
 TEST(Outbox, AnExitThatWaitsHoldsOnlyTheSweep) {
   Outbox outbox;
   const Outbox::Ready not_one = [](const v1::RankExited& exit) { return exit.rank() != 1; };

@@ -11,6 +11,7 @@
 #include "agent/host/container_command.h"
 #include "agent/host/start_prepare.h"
 #include "common/rundir/records.h"
+#include "tests/support/checkout.h"
 #include "tests/unit/agent_host/support.h"
 
 namespace muster::agent {
@@ -347,7 +348,7 @@ TEST_F(CodeCopy, MustersOwnAreMadeOnTheTree) {
       std::string::npos);
   EXPECT_EQ(failure_, v1::START_FAILURE_LAUNCH);
   fs::remove_all(at("code"));
-  fs::copy(fs::path(MUSTER_SOURCE_DIR) / "tests/fixtures/megatron-lm/core_v0.12.0", at("code"), fs::copy_options::recursive);
+  fs::copy(test::checkout("tests/fixtures/megatron-lm/core_v0.12.0"), at("code"), fs::copy_options::recursive);
   fs::permissions(at("code/megatron/core/datasets/gpt_dataset.py"), static_cast<fs::perms>(0444));
   ASSERT_EQ(make(), "");
   EXPECT_NE(read_text(copy("megatron/core/datasets/gpt_dataset.py")).find("one_builder_a_node(GPTDataset."), std::string::npos);

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "agent/probe/ask.h"
+#include "tests/support/checkout.h"
 
 namespace muster::agent::probe {
 
-inline std::filesystem::path fixtures() { return std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/fixtures/probe"; }
-inline std::filesystem::path stand_ins() { return std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/support/probe"; }
+inline std::filesystem::path fixtures() { return test::checkout("tests/fixtures/probe"); }
+inline std::filesystem::path stand_ins() { return test::checkout("tests/support/probe"); }
 
 inline std::vector<std::string> machines() {
   std::vector<std::string> names;

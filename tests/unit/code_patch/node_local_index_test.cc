@@ -6,6 +6,7 @@
 #include <map>
 
 #include "common/code_patch/builtin.h"
+#include "tests/support/checkout.h"
 
 namespace muster::code_patch {
 namespace {
@@ -23,7 +24,7 @@ Tree read_tree(const fs::path& dir) {
   return tree;
 }
 
-Tree release(const std::string& name) { return read_tree(fs::path(MUSTER_SOURCE_DIR) / "tests/fixtures/megatron-lm" / name); }
+Tree release(const std::string& name) { return read_tree(fs::path(test::checkout("tests/fixtures/megatron-lm")) / name); }
 
 Result<std::vector<ChangedSource>> patched(const Tree& tree) {
   return find_builtin("node-local-index")->make([&](const std::string& name) -> Result<std::optional<std::string>> {

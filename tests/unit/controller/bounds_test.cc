@@ -11,11 +11,11 @@ TEST_F(Bounds, AReasonIsASentence) {
   submitted("one");
   v1::CancelJobRequest cancel;
   cancel.set_job("one");
-  cancel.set_reason(std::string(12 << 20, 'r'));
+  cancel.set_reason(std::string(8 << 20, 'r'));
   v1::CancelJobResponse cancelled;
   const grpc::Status refused = stub_->CancelJob(context().get(), cancel, &cancelled);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(refused.error_message(), "cancelling job 'one': reason has 12582912 bytes, at most 1024");
+  EXPECT_EQ(refused.error_message(), "cancelling job 'one': reason has 8388608 bytes, at most 1024");
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_QUEUED);
   v1::DeclareNodeDeadRequest dead;
   dead.set_name("n1");

@@ -44,10 +44,10 @@ class ClusterTest : public testing::Test {
     collected_ = std::make_unique<LogsCollected>(*shell_, *store_, work_);
     hub_ =
         std::make_unique<Hub>(*shell_, *store_, work_, *collected_, system_clock(),
-                              Hub::Options{.version = "test", .token = "secret", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
+                              Hub::Options{.version = "test", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
                               [](grpc::CallbackServerContext*) { return new NoLogs; });
     edge_ = std::make_unique<Edge>(
-        Edge{.shell = *shell_, .logs = *store_, .work = work_, .token = "secret", .cluster_out = "/out", .version = "test", .shortage = [this] {
+        Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = [this] {
                return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
              }});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
@@ -56,7 +56,7 @@ class ClusterTest : public testing::Test {
     hub_->set_start(*started);
     shell_->set_listener(hub_.get());
     shell_->open();
-    auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"}, {hub_.get(), jobs_.get(), nodes_.get()});
+    auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"}, {hub_.get(), jobs_.get(), nodes_.get()}, "secret");
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
     channel_ = rpc::make_channel({.address = server_->bound()[0]});

@@ -22,13 +22,13 @@ class ServerTest : public testing::Test {
 
 // gRPC takes away the socket that lies where it binds: a second controller left the first one running, and nobody could reach it any more.
 TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
-  auto first = Server::start({"unix:" + socket()}, {});
+  auto first = Server::start({"unix:" + socket()}, {}, {});
   ASSERT_TRUE(first) << first.error().message;
   struct stat before{}, after{}, lock{};
   ASSERT_EQ(::stat(socket().c_str(), &before), 0);
   ASSERT_EQ(::stat((socket() + ".lock").c_str(), &lock), 0);
   EXPECT_EQ(lock.st_mode & 0777, 0600u);
-  const auto second = Server::start({"127.0.0.1:0", "unix:" + socket()}, {});
+  const auto second = Server::start({"127.0.0.1:0", "unix:" + socket()}, {}, {});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, "listening on 'unix:" + socket() + "': another controller serves this socket (it holds '" + socket() +
                                         ".lock'); stop that one, or choose another path");
@@ -36,13 +36,13 @@ TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
   EXPECT_EQ(before.st_ino, after.st_ino);
   (*first)->shut_down();
   first->reset();
-  auto third = Server::start({"unix:" + socket()}, {});
+  auto third = Server::start({"unix:" + socket()}, {}, {});
   ASSERT_TRUE(third) << third.error().message;
   (*third)->shut_down();
 }
 
 TEST_F(ServerTest, ASocketInAFolderThatIsNotThere) {
-  const auto none = Server::start({"unix:" + socket() + "/s"}, {});
+  const auto none = Server::start({"unix:" + socket() + "/s"}, {}, {});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find(socket() + "/s.lock"), std::string::npos) << none.error().message;
 }

@@ -7,12 +7,13 @@
 #include <iterator>
 
 #include "controller/core/job_phase.h"
+#include "tests/support/checkout.h"
 
 namespace muster::core {
 namespace {
 
 TEST(Lifecycle, PageIsMadeFromTheTable) {
-  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/docs/lifecycle.md";
+  const std::string path = test::checkout("docs/lifecycle.md");
   if (std::getenv("MUSTER_REWRITE") != nullptr) std::ofstream(path) << lifecycle_page();
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;

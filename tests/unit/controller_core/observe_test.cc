@@ -256,6 +256,25 @@ TEST(Observe, OnlyTheNewestStepsAreKept) {
   EXPECT_EQ(world.seen().checkpoints.begin()->first, 47);
 }
 
+// Each of them waited to be filed for as long as the attempt ran.
+TEST(Observe, OfCheckpointsThatOnePulseTellsTheNewestAreFiled) {
+  Observed world;
+  PulseHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  for (std::int64_t step = 1; step <= 10'000; ++step) {
+    v1::ShardReading& shard = *Observed::reading(heard).add_shards();
+    shard.set_step(step);
+    shard.set_shard("a");
+    shard.set_expected(1);
+    shard.set_finished(true);
+    shard.set_sealed(true);
+  }
+  observe(world.presence, world.ledger, heard, world.now);
+  EXPECT_EQ(world.presence.whole.size(), 4U);
+  world.settle();
+  ASSERT_EQ(world.job("j1").checkpoints.size(), 4U);
+  EXPECT_EQ(world.job("j1").checkpoints[0].step, 9'997);
+}
+
 // Twelve messages of one node with ranks that no job has: the controller went from 19 to 465 MiB.
 TEST(Observe, OfRanksThatAreNotOfTheNodesPartNothingIsKept) {
   Observed world;

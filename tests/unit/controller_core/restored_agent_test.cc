@@ -98,6 +98,21 @@ TEST(CopiedAgent, HasTheNameOnceNothingOfTheFirstCanRun) {
   EXPECT_FALSE(declared.hello(std::chrono::hours(3)).refusal);
 }
 
+// The controller was restarted meanwhile, and has heard nothing of the first.
+TEST(CopiedAgent, ABootFromBeforeTheFirstRegisteredIsAnotherMachine) {
+  const auto restart = [](Copied& world) { world.presence = {.listening_since = world.now.boot}; };
+  Copied world;
+  restart(world);
+  ASSERT_TRUE(world.hello(std::chrono::hours(3)).refusal);
+  EXPECT_FALSE(world.hello(std::chrono::hours(3), "b1").refusal) << "the first machine itself";
+  for (const Duration uptime : {Duration(std::chrono::seconds(28)), Duration(std::chrono::minutes(11))}) {
+    Copied restarted;
+    restart(restarted);
+    const Decision back = restarted.hello(uptime);
+    EXPECT_FALSE(back.refusal) << "the wall clock may have been set by some seconds; " << back.refusal->message;
+  }
+}
+
 TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
   // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock is slow or fast by some seconds in ten days.
   for (const auto& [after, uptime] : {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},

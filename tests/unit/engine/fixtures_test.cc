@@ -10,12 +10,13 @@
 #include <sstream>
 
 #include "agent/watch/line_scanner.h"
+#include "tests/support/checkout.h"
 #include "tests/unit/engine/line_text.h"
 
 namespace muster::engine {
 namespace {
 
-const std::filesystem::path kLogs = std::filesystem::path(MUSTER_SOURCE_DIR) / "tests/fixtures/logs";
+const std::filesystem::path kLogs = test::checkout("tests/fixtures/logs");
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

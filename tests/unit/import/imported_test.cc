@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/utf8.h"
+#include "tests/support/checkout.h"
 
 namespace muster::import {
 namespace {
@@ -237,9 +238,9 @@ TEST(Scripts, AreFoundInACommandLine) {
   EXPECT_THAT(shell_script_of({"bash"}, "/").name, IsEmpty());
   EXPECT_THAT(shell_script_of({}, "/").name, IsEmpty());
   EXPECT_THAT(shell_script_of({"bash", "no-such-script.sh"}, "/").name, IsEmpty());
-  EXPECT_EQ(shell_script_of({"bash", "-x", "tests/run"}, MUSTER_SOURCE_DIR).name, "tests/run");
-  EXPECT_EQ(shell_script_of({MUSTER_SOURCE_DIR "/tests/run"}, "/").name, MUSTER_SOURCE_DIR "/tests/run");
-  EXPECT_THAT(shell_script_of({MUSTER_SOURCE_DIR "/tests/tidy/tidy.py"}, "/").name, IsEmpty()) << "a program of another kind";
+  EXPECT_EQ(shell_script_of({"bash", "-x", "tests/run"}, test::checkout()).name, "tests/run");
+  EXPECT_EQ(shell_script_of({test::checkout("tests/run")}, "/").name, test::checkout("tests/run"));
+  EXPECT_THAT(shell_script_of({test::checkout("tests/tidy/tidy.py")}, "/").name, IsEmpty()) << "a program of another kind";
 }
 
 TEST(Scripts, VariablesThatTheSpecReplacesAreMusters) {

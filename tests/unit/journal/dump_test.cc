@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/checkout.h"
 #include "tests/unit/journal/journal_dir.h"
 
 namespace muster::journal {
@@ -53,7 +54,7 @@ void write_dump(const std::filesystem::path& dir) {
 TEST(Dump, OfEveryReleasedVersionReplays) {
   if (const char* dir = std::getenv("MUSTER_WRITE_DUMP"); dir != nullptr) write_dump(dir);
   int versions = 0;
-  for (const auto& version : std::filesystem::directory_iterator(std::filesystem::path(MUSTER_SOURCE_DIR) / "tests" / "dumps" / "journal")) {
+  for (const auto& version : std::filesystem::directory_iterator(test::checkout("tests/dumps/journal"))) {
     SCOPED_TRACE(version.path().filename().native());
     TempDir dir;
     copy_dir(version.path(), dir.path() / "journal");  // a checkout is not ours to write in

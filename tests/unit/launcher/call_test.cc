@@ -1,5 +1,6 @@
 // Launchers' command lines as scripts have them. calls.txt holds one call a paragraph and what is read of it.
 #include "common/launcher/call.h"
+#include "tests/support/checkout.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ std::string told(const std::string& line) {
 }
 
 TEST(Calls, AreReadAsTheLaunchersReadThem) {
-  const std::string path = MUSTER_SOURCE_DIR "/tests/unit/launcher/calls.txt";
+  const std::string path = test::checkout("tests/unit/launcher/calls.txt");
   std::ifstream file(path);
   std::string whole, again;
   int calls = 0;

@@ -8,6 +8,7 @@
 
 #include "common/base/utf8.h"
 #include "common/launcher/bare_launch.h"
+#include "tests/support/checkout.h"
 
 namespace muster::launcher {
 namespace {
@@ -21,7 +22,7 @@ std::string told_of_script(const std::string& script) {
 }
 
 TEST(Computed, IsToldOfEachScript) {
-  const std::string path = MUSTER_SOURCE_DIR "/tests/unit/launcher/computed.txt";
+  const std::string path = test::checkout("tests/unit/launcher/computed.txt");
   std::ifstream file(path);
   std::string whole, again, script;
   int scripts = 0;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/launcher/launch_draft.h"
+#include "tests/support/checkout.h"
 
 namespace muster::launcher {
 namespace {
@@ -29,7 +30,7 @@ std::string drafted(const std::string& line) {
 }
 
 TEST(Drafts, AreWhatALauncherWasAskedFor) {
-  const std::string path = MUSTER_SOURCE_DIR "/tests/unit/launcher/drafts.txt";
+  const std::string path = test::checkout("tests/unit/launcher/drafts.txt");
   std::ifstream file(path);
   std::string whole, again;
   int commands = 0;

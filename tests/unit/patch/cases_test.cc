@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/patch/patch.h"
+#include "tests/support/checkout.h"
 
 namespace muster::patch {
 namespace {
@@ -21,7 +22,7 @@ struct Cases {
   std::vector<Case> cases;
 };
 
-constexpr const char* kPath = MUSTER_SOURCE_DIR "/tests/unit/patch/cases.txt";
+const std::string kPath = test::checkout("tests/unit/patch/cases.txt");
 
 Cases read_cases() {
   std::ifstream file(kPath);

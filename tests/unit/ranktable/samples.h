@@ -9,10 +9,11 @@
 
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/rank_table.h"
+#include "tests/support/checkout.h"
 
 namespace muster::ranktable {
 
-inline std::string golden_path(const std::string& name) { return MUSTER_SOURCE_DIR "/tests/unit/ranktable/golden/" + name; }
+inline std::string golden_path(const std::string& name) { return test::checkout("tests/unit/ranktable/golden/") + name; }
 
 inline std::string file_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

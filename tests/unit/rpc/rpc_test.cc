@@ -33,6 +33,16 @@ TEST(Status, EveryCodeComesBackAsItWent) {
   }
 }
 
+// "received initial metadata size exceeds limit" was all that came of a longer one.
+TEST(Status, OfALongTextTheBeginningArrives) {
+  const auto arrived = [](const std::string& text) { return to_error(to_status({.code = ErrorCode::InvalidArgument, .message = text})).message; };
+  EXPECT_EQ(arrived(std::string(6'144, 'x')), std::string(6'144, 'x'));
+  EXPECT_EQ(arrived(std::string(8 << 20, 'x')), std::string(6'144, 'x') + "...");
+  std::string chinese;
+  for (int i = 0; i < 1'000; ++i) chinese += "\xe4\xb8\xad";
+  EXPECT_EQ(arrived(chinese), chinese.substr(0, 2'046) + "...") << "each byte is sent as three, and no character is cut in two";
+}
+
 TEST(Status, CodesThatOthersSendHaveTheirExit) {
   EXPECT_EQ(to_error({grpc::StatusCode::UNAUTHENTICATED, ""}).code, ErrorCode::NotAllowed);
   EXPECT_EQ(to_error({grpc::StatusCode::ALREADY_EXISTS, ""}).code, ErrorCode::Conflict);

@@ -9,11 +9,12 @@
 #include <sstream>
 
 #include "common/spec/parse.h"
+#include "tests/support/checkout.h"
 
 namespace muster::spec {
 namespace {
 
-constexpr const char* kPath = MUSTER_SOURCE_DIR "/tests/golden/spec-errors.txt";
+const std::string kPath = test::checkout("tests/golden/spec-errors.txt");
 constexpr std::string_view kTitle = "== ", kSaid = "-- said\n";
 constexpr std::string_view kBase = "name: base\nengine: torch\nlaunch: {script: train.py}\n";
 

@@ -8,6 +8,7 @@
 
 #include "common/engine/engine.h"
 #include "common/spec/parse.h"
+#include "tests/support/checkout.h"
 
 namespace muster::spec {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 const std::vector<std::string>& seeds() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> found;
-    std::ifstream file(MUSTER_SOURCE_DIR "/tests/golden/spec-errors.txt");
+    std::ifstream file(test::checkout("tests/golden/spec-errors.txt"));
     std::string text;
     bool input = false;
     for (std::string line; std::getline(file, line);) {

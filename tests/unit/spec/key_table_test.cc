@@ -9,6 +9,7 @@
 #include "common/spec/explain.h"
 #include "common/spec/key_table.h"
 #include "common/spec/read_spec.h"
+#include "tests/support/checkout.h"
 
 namespace muster::spec {
 namespace {
@@ -140,7 +141,7 @@ TEST(KeyTable, AliasesAreUniqueAndNoKeysOfTheirSection) {
 
 // "What is not here yet" named three features of twenty keys.
 TEST(KeyTable, TheReadmeNamesWhatIsNotInThisRelease) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/README.md");
+  std::ifstream file(test::checkout("README.md"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::size_t at = text.find("## What is not here yet");
   ASSERT_NE(at, std::string::npos);
@@ -198,7 +199,7 @@ TEST(KeyTable, AMisspeltKeyIsToldTheRightOne) {
 
 // docs/job-spec.md has a heading or a table row that starts with `key` for every key, and for no other.
 TEST(Docs, JobSpecHasEveryKey) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/docs/job-spec.md");
+  std::ifstream file(test::checkout("docs/job-spec.md"));
   ASSERT_TRUE(file.is_open());
   std::set<std::string> documented;
   for (std::string line; std::getline(file, line);) {
@@ -217,7 +218,7 @@ TEST(Docs, JobSpecHasEveryKey) {
 
 // What stands there to be copied must work: every example is put over a sound spec and read. How many there were.
 int read_examples(const std::string& page) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/docs/" + page);
+  std::ifstream file(test::checkout("docs/") + page);
   std::string example;
   bool inside = false;
   int examples = 0;

@@ -8,6 +8,7 @@
 
 #include "common/engine/engine.h"
 #include "common/spec/parse.h"
+#include "tests/support/checkout.h"
 
 namespace muster::spec {
 namespace {
@@ -175,7 +176,7 @@ TEST(Parse, OverridesWin) {
 }
 
 TEST(Parse, TheSampleIsSound) {
-  std::ifstream file(MUSTER_SOURCE_DIR "/deploy/samples/tiny-gpt/job.yaml");
+  std::ifstream file(test::checkout("deploy/samples/tiny-gpt/job.yaml"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(text.empty());
   EXPECT_EQ(sound(text).engine(), "torch");

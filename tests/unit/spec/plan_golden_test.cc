@@ -19,11 +19,12 @@
 #include "common/engine/engine.h"
 #include "common/engine/ranktable/table_text.h"
 #include "common/spec/parse.h"
+#include "tests/support/checkout.h"
 
 namespace muster::spec {
 namespace {
 
-constexpr const char* kDir = MUSTER_SOURCE_DIR "/tests/unit/spec/plans/";
+const std::string kDir = test::checkout("tests/unit/spec/plans/");
 constexpr std::string_view kTitle = "== ", kPlaced = "-- placed ", kPlan = "-- plan";
 
 struct Case {
@@ -183,7 +184,7 @@ std::string planned(const Case& one) {
 class PlanGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(PlanGolden, IsWhatIsPlanned) {
-  const std::string path = std::string(kDir) + GetParam() + ".txt";
+  const std::string path = kDir + GetParam() + ".txt";
   const Golden golden = read_golden(path);
   ASSERT_GT(golden.cases.size(), 0u) << path;
   std::string rewritten = golden.head;
@@ -207,7 +208,7 @@ TEST(PlanTable, IsTheVendorsByteForByte) {
   const Parsed parsed =
       parse_yaml("name: x\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, type: ascend}\n", {.base_dir = "/home/ada/exp"});
   ASSERT_TRUE(parsed.problems.empty()) << format(parsed.problems, "x");
-  std::ifstream file(MUSTER_SOURCE_DIR "/tests/unit/ranktable/golden/hccl_2s_16p.json");
+  std::ifstream file(test::checkout("tests/unit/ranktable/golden/hccl_2s_16p.json"));
   std::stringstream want;
   want << file.rdbuf();
   ASSERT_GT(want.str().size(), 1000u);
