@@ -7,6 +7,7 @@
 
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
+#include "client/commands/pause_warning.h"
 #include "client/render/device_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
@@ -120,7 +121,10 @@ Result<int> list(const Context& context, const NodeOptions& options) {
       options.output, [&] { return ask(context, &Nodes::ListNodes, v1::ListNodesRequest()); },
       {.names = names,
        .document = [](const auto& answer, render::Format format) { return render::document_list(answer.nodes(), "Node", format); },
-       .people = [&](const auto& answer, bool wide) { print_nodes(context, answer, wide); }});
+       .people = [&](const auto& answer, bool wide) {
+         print_nodes(context, answer, wide);
+         warn_of_pause(context);
+       }});
 }
 
 Result<int> show_node(const Context& context, const NodeOptions& options) {

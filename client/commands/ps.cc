@@ -9,6 +9,7 @@
 #include "client/commands/call.h"
 #include "client/commands/commands.h"
 #include "client/commands/job_filter.h"
+#include "client/commands/pause_warning.h"
 #include "client/render/job_table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -69,7 +70,10 @@ Result<int> ps(const Context& context, const PsOptions& options) {
   return show_answer<std::vector<v1::Job>>(options.output, fetch,
                                            {.names = names,
                                             .document = [](const auto& jobs, render::Format format) { return render::document_list(jobs, "Job", format); },
-                                            .people = [&](const auto& jobs, bool wide) { print_jobs(context, jobs, options, all, wide); }});
+                                            .people = [&](const auto& jobs, bool wide) {
+                                              print_jobs(context, jobs, options, all, wide);
+                                              warn_of_pause(context);
+                                            }});
 }
 
 }  // namespace

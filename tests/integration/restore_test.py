@@ -35,6 +35,8 @@ class Restore(unittest.TestCase):
         self.assertRegex(said, "is older than what node '[^']+' was told.*--accept-loss")
         self.assertEqual(cluster.muster("why", job).splitlines()[1].strip(), said)
         self.assertRegex(cluster.muster("ps"), r"(?m)^on +\w+ +running")
+        for words in (("ps",), ("node", "ls")):
+            self.assertEqual(cluster.run(*words).stderr.strip(), said, "a list that looks as always")
         refused = cluster.run("cancel", job)
         self.assertEqual(refused.returncode, 70, refused)
         self.assertIn(said, refused.stderr)
