@@ -106,7 +106,7 @@ Result<ResumeSource> choose_checkpoint(v1::Job job, const std::string& doing, st
 }
 
 void tell_set_aside(const Context& context, const ResumeSource& source) {
-  const std::string line = fmt::format("muster: the checkpoint of step {} was set aside ('muster why {}' says how); it is taken because it was asked for",
+  const std::string line = fmt::format("muster: the checkpoint of step {} was set aside ('muster events {}' says how); it is taken because it was asked for",
                                        source.checkpoint.step, source.job.id());
   fmt::print(stderr, "{}\n", context.err.paint(render::Tint::Warn, line));
 }
@@ -121,8 +121,9 @@ Result<void> check_checkpoint(const ResumeSource& source) {
     return fail(wrong(
         source.job, source.doing, ErrorCode::Unsatisfiable,
         fmt::format(
-            "all its whole checkpoints (steps {}) were set aside: they are torn, or two attempts that went on from each failed alike; 'muster why {}' says "
-            "how; with that mended, name the step to load all the same{}",
+            "all its whole checkpoints (steps {}) were set aside: they hold weights alone, are torn, or two attempts that went on from each failed alike; "
+            "'muster events {}' says which; of torn ones that are mended name the step to load all the same, from weights a new job begins with start: "
+            "{{from: job:JOB, as: weights}}{}",
             steps_of(source.job), source.job.id(), other)));
   return fail(wrong(source.job, source.doing, ErrorCode::Unsatisfiable,
                     fmt::format("it has no whole checkpoint ('muster ckpt ls {}'), and weights alone are none; run it anew, or start a new job from weights "

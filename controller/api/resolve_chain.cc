@@ -188,9 +188,10 @@ bool is_plain(const v1::JobSpec& spec) { return !spec.has_stage() && spec.schedu
 Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start, const NamedJob& job) {
   const core::CheckpointRecord* picked = nullptr;
   for (const core::CheckpointRecord& one : job.whole) {
-    // One that is asked for by its number is meant, whatever was made of it before.
-    const bool aside = one.set_aside && !(one.weights_alone && start.as() == v1::START_AS_WEIGHTS);
-    if (start.has_step() ? one.step != start.step() : aside) continue;
+    // One that is asked for by its number is meant, whatever was made of it before; but where nothing was saved to go on from, nothing can.
+    const bool weights = one.weights_alone && start.as() == v1::START_AS_WEIGHTS;
+    if (one.weights_alone && !weights) continue;
+    if (start.has_step() ? one.step != start.step() : one.set_aside && !weights) continue;
     if (picked == nullptr || std::tuple(one.step, !one.set_aside, one.attempt) > std::tuple(picked->step, !picked->set_aside, picked->attempt)) picked = &one;
   }
   if (picked != nullptr) {
@@ -200,12 +201,23 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
     point.set_path(picked->path);
     return std::optional(std::move(point));
   }
+  const auto alone = [](const core::CheckpointRecord& one) { return one.weights_alone; };
+  if (start.has_step() && std::ranges::any_of(job.whole, [&](const core::CheckpointRecord& one) { return one.step == start.step() && alone(one); })) {
+    return fail(ErrorCode::Unsatisfiable, fmt::format("start.step: of step {} {} has weights alone, saved without their optimizer; write start.as: weights to begin "
+                                                      "with them",
+                                                      start.step(), told(job)));
+  }
   if (start.has_step() && !job.whole.empty()) {
     return fail(ErrorCode::Unsatisfiable, fmt::format("start.step: {} has no whole checkpoint of step {}; {} (`muster ckpt ls {}` lists them)", told(job),
                                                       start.step(), nearest_steps(job, start.step()), job.id.str()));
   }
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return std::optional<v1::StartPoint>();
   const bool aside = !job.whole.empty(), ended = core::is_final(job.phase);
+  if (aside && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
+    return fail(ErrorCode::Unsatisfiable, fmt::format("start.from: {} has saved weights alone, without their optimizer; write start.as: weights to begin with them, or "
+                                                      "start.as: resume-or-scratch to begin anew",
+                                                      told(job)));
+  }
   const std::string missing =
       fmt::format("start.from: {} has no whole checkpoint{}{}; ", told(job), aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");
   const std::string wait = ended ? "" : "wait until it has saved one, or ";

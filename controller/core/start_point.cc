@@ -34,9 +34,10 @@ StageStart start_behind(const v1::JobSpec& spec, const std::string& stage_name, 
   const CheckpointRecord* newest = nullptr;
   if (stage != nullptr) {
     for (const CheckpointRecord& checkpoint : stage->checkpoints) {
-      // One that is asked for by its number is meant, whatever was made of it.
-      const bool aside = checkpoint.set_aside && !(checkpoint.weights_alone && start.as() == v1::START_AS_WEIGHTS);
-      if (start.has_step() ? checkpoint.step != start.step() : aside) continue;
+      // One that is asked for by its number is meant, whatever was made of it; but where nothing was saved to go on from, nothing can.
+      const bool weights = checkpoint.weights_alone && start.as() == v1::START_AS_WEIGHTS;
+      if (checkpoint.weights_alone && !weights) continue;
+      if (start.has_step() ? checkpoint.step != start.step() : checkpoint.set_aside && !weights) continue;
       if (newest == nullptr || std::pair(checkpoint.step, checkpoint.attempt) > std::pair(newest->step, newest->attempt)) newest = &checkpoint;
     }
   }

@@ -276,5 +276,26 @@ TEST(PickCheckpoint, TheNewestThatCountsOrTheOneThatIsAskedFor) {
             none + " but such as were set aside; name one of them with start.step, or write start.as: resume-or-scratch to begin anew");
 }
 
+// `muster resume --from 80` took one that was saved with --no-save-optim, and the job went on without its optimizer.
+TEST(PickCheckpoint, NothingGoesOnFromWeightsAlone) {
+  NamedJob job = ended("0aaaaaaaaaa01", "base", {{10, 1}, {20, 1}});
+  for (core::CheckpointRecord& one : job.whole) one.set_aside = one.weights_alone = true;
+  v1::StartSpec start;
+  start.set_as(v1::START_AS_RESUME);
+  EXPECT_EQ(pick_checkpoint(start, job).error().message,
+            "start.from: job 'base' (0aaaaaaaaaa01) has saved weights alone, without their optimizer; write start.as: weights to begin with them, or start.as: "
+            "resume-or-scratch to begin anew");
+  start.set_step(20);
+  for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_RESUME_OR_SCRATCH}) {
+    start.set_as(as);
+    EXPECT_EQ(pick_checkpoint(start, job).error().message,
+              "start.step: of step 20 job 'base' (0aaaaaaaaaa01) has weights alone, saved without their optimizer; write start.as: weights to begin with them");
+  }
+  start.set_as(v1::START_AS_WEIGHTS);
+  EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);
+  start.clear_step();
+  EXPECT_EQ((*pick_checkpoint(start, job))->step(), 20);
+}
+
 }  // namespace
 }  // namespace muster::controller

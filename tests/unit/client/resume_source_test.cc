@@ -45,9 +45,10 @@ TEST(ResumeSource, WhatIsNotThereIsSaidWithWhatIs) {
   EXPECT_EQ(chosen({{1, 4, false}, {1, 8, true}}, 5), "resuming job 'llama' (06f3kq8z2m1ab): it has no whole checkpoint of step 5; the newest are 4, 8");
   EXPECT_THAT(chosen({}, 5), HasSubstr("it has no whole checkpoint ('muster ckpt ls 06f3kq8z2m1ab'), and weights alone are none"));
   EXPECT_EQ(chosen({{1, 4, true}, {1, 8, true}}),
-            "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set aside: they are torn, or two attempts that went on from "
-            "each failed alike; "
-            "'muster why 06f3kq8z2m1ab' says how; with that mended, name the step to load all the same");
+            "resuming job 'llama' (06f3kq8z2m1ab): all its whole checkpoints (steps 4, 8) were set aside: they hold weights alone, are torn, "
+            "or two attempts that went on from each failed alike; "
+            "'muster events 06f3kq8z2m1ab' says which; of torn ones that are mended name the step to load all the same, from weights a new job begins with "
+            "start: {from: job:JOB, as: weights}");
 }
 
 v1::JobSpec named(const std::string& name, const std::string& from = {}) {
