@@ -26,7 +26,12 @@ std::string from_step(const v1::Attempt& attempt) {
   return fmt::format("{}{}", attempt.resume().step(), began);
 }
 
-void print_attempts(const Context& context, const v1::Job& job, render::Told& told) {
+// Rows of a table and incidents each name their attempt: "as above" would be the row's above.
+std::string like_verdict(const v1::Job& job, const std::string& reason) {
+  return job.has_verdict() && reason.size() >= render::Told::kLong && reason == job.verdict().reason() ? "as the verdict" : reason;
+}
+
+void print_attempts(const Context& context, const v1::Job& job) {
   if (job.attempts_size() == 0) return;
   render::Table table{
       .columns =
@@ -37,7 +42,7 @@ void print_attempts(const Context& context, const v1::Job& job, render::Told& to
     for (const auto& node : attempt.nodes()) nodes += (nodes.empty() ? "" : " ") + node.node();
     table.rows.push_back({fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()), from_step(attempt),
                           attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
-                          attempt.has_verdict() ? render::printable(told.reason(attempt.verdict().reason())) : "-"});
+                          attempt.has_verdict() ? render::printable(like_verdict(job, attempt.verdict().reason())) : "-"});
   }
   fmt::print("\n{}", render::to_text(table, context.out, render::is_terminal(1) ? render::terminal_width(1) : 0));
 }
@@ -89,16 +94,15 @@ void print_job(const Context& context, const v1::Job& job) {
                                  progress.has_loss() || progress.loss_not_finite() ? ", loss " + render::loss_text(progress, 6) : "",
                                  age ? fmt::format(", {} ago", render::duration_text(*age)) : ""));
   }
-  line("restarts", fmt::format("{} (at most {})", job.restarts(), job.spec().recovery().max_restarts()));
+  line("restarts", fmt::format("{} (recovery.max_restarts: {} that count)", job.restarts(), job.spec().recovery().max_restarts()));
   line("output", job.output_dir());
-  render::Told told;
   if (job.has_verdict()) {
-    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().class_()), render::printable(told.reason(job.verdict().reason()))));
+    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().class_()), render::printable(job.verdict().reason())));
     if (!job.verdict().evidence().empty()) line("evidence", render::printable(job.verdict().evidence()));
   }
-  print_attempts(context, job, told);
+  print_attempts(context, job);
   for (v1::Incident incident : job.incidents()) {
-    incident.mutable_verdict()->set_reason(told.reason(incident.verdict().reason()));
+    incident.mutable_verdict()->set_reason(like_verdict(job, incident.verdict().reason()));
     fmt::print("\n{}", render::incident_text(incident, context.out));
   }
   if (job.checkpoints_size() > 0) {

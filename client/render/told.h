@@ -1,5 +1,5 @@
-// What was said is not said again while it can still be read: a long reason that stands in one of the last lines is "as above" in the next. A missing program
-// was told six times in a dozen rows, its whole PATH with it. Pure.
+// What was said is not said again while it can still be read: a long reason that stands in the last line that had one is "as above" in the next. A missing
+// program was told six times in a dozen rows, its whole PATH with it. Of two reasons by turns each is said: "above" is the nearest one. Pure.
 #pragma once
 
 #include <cstddef>

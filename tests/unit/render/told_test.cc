@@ -30,6 +30,17 @@ TEST(Told, WhatIsShortOrFarAboveIsSaidAgain) {
   EXPECT_EQ(told.once("z: " + kReason), "z: " + kReason);
 }
 
+// "attempt 2 broke: as above" stood under the reason of attempt 1.
+TEST(Told, OfTwoReasonsByTurnsEachIsSaid) {
+  Told told;
+  const std::string other = "runtime.python: " + std::string(100, 'p');
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(told.once("x: " + kReason), "x: " + kReason);
+    EXPECT_EQ(told.once("y: " + kReason), "y: as above");
+    EXPECT_EQ(told.once("z: " + other), "z: " + other);
+  }
+}
+
 TEST(Told, AnotherReasonIsSaid) {
   Told told;
   (void)told.once("x: " + kReason);
