@@ -73,6 +73,12 @@ void add_tokens(std::string_view line, std::size_t number, std::vector<Token>& t
   }
 }
 
+// What a shell takes for the end of a command, or for where its output goes.
+bool ends_command(std::string_view word) {
+  const std::size_t mark = word.find_first_not_of("0123456789");
+  return mark != std::string_view::npos && std::string_view("|&;<>").contains(word[mark]);
+}
+
 }  // namespace
 
 bool wants_value(std::string_view flag, Flags flags) {
@@ -105,9 +111,12 @@ std::vector<Slip> slips_of(std::string_view script, Flags flags) {
     joined = ends_with_backslash(line);
     add_tokens(line, number, tokens);
   }
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-    const std::string_view next = tokens[i + 1].text;
-    if (wants_value(tokens[i].text, flags) && (next.starts_with("--") || next == ")"))
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!wants_value(tokens[i].text, flags)) continue;
+    const std::string_view next = i + 1 < tokens.size() ? tokens[i + 1].text : std::string_view();
+    if (next.empty())
+      slips.push_back({.line = tokens[i].line, .text = fmt::format("'{}' has no value: the script ends behind it", tokens[i].text)});
+    else if (next.starts_with("--") || next == ")" || ends_command(next))
       slips.push_back({.line = tokens[i].line, .text = fmt::format("'{}' has no value: '{}' stands behind it", tokens[i].text, next)});
   }
   std::ranges::stable_sort(slips, {}, &Slip::line);

@@ -62,6 +62,9 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   const std::string in_line = fmt::format("{} job{} ahead in the queue (first in, first out)", ahead, ahead == 1 ? " is" : "s are");
   if (first != nullptr) {
     const bool same = first_waits == placed.why;
+    // Of another demand on the same nodes: what they have was said.
+    const auto nodes = [](const std::string& why) { return why.substr(std::min(why.find(": "), why.size())); };
+    if (!same && !nodes(first_waits).empty() && nodes(first_waits) == nodes(placed.why)) first_waits.resize(first_waits.find(": "));
     lines.push_back(fmt::format("{}; '{}' is next{}", in_line, first->spec.name(), same ? " and waits for the same" : ": " + first_waits));
   } else if (ahead > kAheadLookMax) {
     lines.push_back(in_line);
@@ -182,7 +185,12 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
       lines.push_back(fmt::format("every rank ended with status 0; waits for the sweep of {}", some_of(unswept)));
       break;
     }
-    case JobPhase::Succeeded: lines.emplace_back("succeeded"); break;
+    case JobPhase::Succeeded:
+      lines.emplace_back("succeeded");
+      for (const AttemptRecord& one : job.attempts) {
+        if (std::string back = went_back_text(job, one); !back.empty()) lines.push_back(std::move(back));
+      }
+      break;
     case JobPhase::Failed:
     case JobPhase::Cancelled:
       if (job.verdict)
