@@ -64,6 +64,9 @@ WEIGHTS = TORCHRUN.replace("    --load $CHECKPOINT_PATH\n", "    --load /nowhere
 # Trained with one script, gone on from with another.
 FIRST = TORCHRUN.replace("    --save $CHECKPOINT_PATH \\\n    --load $CHECKPOINT_PATH\n", "    --save ./ckpt\n")
 FURTHER = FIRST.replace("--save ./ckpt", "--load ./ckpt --save further").replace(f"--train-iters {STEPS}", f"--train-iters {STEPS + 10}")
+# The first saved nothing.
+SHORT = "torchrun --nproc_per_node 8 fails.py --save ./short\n"
+BEHIND_SHORT = FIRST.replace("--save ./ckpt", "--load ./short --save further")
 
 # A rank fails, and so does the script's last line, as in the tutorials that end with a chmod.
 LAST_LINE = """#!/bin/bash
@@ -139,7 +142,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -256,6 +259,16 @@ class Shim(EngineTest):
         self.assertEqual(sorted(record.losses())[0], STEPS + 1)
         self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
         self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
+
+    def test_an_earlier_job_that_saved_nothing(self):
+        """The launch stopped with a sentence in its log alone: the verdict was "ended with status 1"."""
+        first, _ = self.script("short", "short.sh")
+        self.cluster.wait(first, code=1)
+        job, _ = self.script("behind-short", "behind_short.sh")
+        self.cluster.wait(job, code=1)
+        why = self.cluster.muster("why", job)
+        self.assertIn(f"--load ./short: job {first} would have saved there", why)
+        self.assertIn("it has no whole checkpoint to begin with: take --load out", why)
 
     def test_whose_fault_it_was(self):
         """The verdict named "rank 1", and the reason was the script's last line, which fails as well."""

@@ -42,6 +42,13 @@ int say(int status, const std::string& text) {
   return status;
 }
 
+// A launch that does not begin. In words that the verdict's evidence is found by, and reported: the script's own status may be that of a `tee` behind it.
+int refuse(const Environment& environment, int status, const std::string& text) {
+  const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")));
+  report.end({.name = "the launch", .code = status});
+  return say(status, "muster: error: " + text);
+}
+
 // The next program of that name, by its whole path: python finds its own prefix, and a venv's, by it.
 int become(std::string_view name, const Environment& environment, char** argv) {
   std::string program = find_program(name, value_of(environment, "PATH"));
@@ -97,15 +104,15 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
   const std::string launcher(name_of(call.launcher));
   const ScriptSaid said = said_by_script(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
   const auto answer = answer_load(said, value_of(environment, "MUSTER_SHIM_SAVED"), std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
-  if (!answer) return say(1, "muster: " + launcher + ": " + answer.error().message);
+  if (!answer) return refuse(environment, 1, launcher + ": " + answer.error().message);
   if (!answer->dir.empty()) {
-    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited) return say(kUsage, "muster: " + edited.error().message);
+    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited) return refuse(environment, kUsage, edited.error().message);
   }
   if (python.empty()) python = find_python(value_of(environment, "PYTHON_EXEC"), value_of(environment, "PATH"));
   const bool asks_version = call.launcher == Launcher::TorchLaunch && !call.has("use_env");
   const Interpreter interpreter{.path = python, .dashed_local_rank = asks_version && is_dashed(python)};
   const auto processes = plan_processes(call, place, environment, interpreter);
-  if (!processes) return say(kUsage, "muster: " + launcher + ": " + processes.error().message);
+  if (!processes) return refuse(environment, kUsage, launcher + ": " + processes.error().message);
   std::fprintf(stderr, "%s\n", notice(call, place).c_str());
   if (!answer->notice.empty()) std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
   if (said.weights_alone)
@@ -126,7 +133,7 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
       run_gang(*processes, {.launcher = launcher, .grace_ms = place.grace_ms, .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
   if (!ended) {
     report.end({.name = "the launch", .code = 1});
-    return say(1, "muster: " + launcher + ": " + ended.error().message);
+    return say(1, "muster: error: " + launcher + ": " + ended.error().message);
   }
   report.end(*ended);
   if (ended->name.empty()) return 0;
@@ -158,7 +165,7 @@ int run_shim(std::string_view name, int argc, char** argv) {
   const auto place = read_place(environment);
   if (!place) return become(name, environment, argv);
   const auto call = launcher::parse_call(launcher, words, "; launch.adopt: off calls the real one");
-  if (!call) return say(kUsage, "muster: " + call.error().message);
+  if (!call) return refuse(environment, kUsage, call.error().message);
   if (call->has("help")) return become(name, environment, argv);
   return launch(*call, *place, environment, std::move(python));
 }
