@@ -237,7 +237,20 @@ class FactDecider {
 
 // A machine that was restarted under its ranks has begun its new boot behind the last word of the old one. A boot that began before is another machine's, which
 // has a copy of the state directory. Both moments are by the controller's own boot clock; the agent's clock may be a thousandth off, and a word was under way.
-// A controller that was restarted has not heard the old one: what it knows is when that registered, by the wall clock, which may have been set since.
+// A controller that was restarted has not heard the old one: what it knows is when that registered and started what is not swept, by the wall clock, which may
+// have been set since.
+WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
+  WallTime word = node.registered_at;
+  const auto parts = ledger.node_parts.find(node.name);
+  if (parts == ledger.node_parts.end()) return word;
+  for (const AttemptKey& key : parts->second.unswept) {
+    const AttemptRecord& attempt = *ledger.jobs.at(key.first).attempt(key.second);
+    const NodePart& part = *attempt.part(node.name);
+    if (part.started && part.placed.instance == node.instance && part.placed.boot_id == node.boot_id) word = std::max(word, attempt.placed_at);
+  }
+  return word;
+}
+
 bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
   if (!input.uptime) return false;
   const Duration latest = *input.uptime - *input.uptime / 1'000;
@@ -246,7 +259,7 @@ bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
   if (found != in.presence.nodes.end() && found->second.heard)
     return of_another_boot(found->second) && in.now.boot - latest + kBootMargin < found->second.last_heard;
   const auto known = in.ledger.nodes.find(input.node);
-  return known != in.ledger.nodes.end() && of_another_boot(known->second) && in.now.wall - latest + kWallMargin < known->second.registered_at;
+  return known != in.ledger.nodes.end() && of_another_boot(known->second) && in.now.wall - latest + kWallMargin < known_word(in.ledger, known->second);
 }
 
 // A part whose ranks may still run on another machine than the one that asks for this name now. Only who came from where they run can say what became

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
@@ -13,6 +14,7 @@ constexpr std::size_t kCheckpointsKept = 4;  // newest steps of an attempt that 
 // Of what is kept of a checkpoint. Some hundred thousand shards fit; of one with more it never shows that it is whole.
 constexpr std::size_t kShardsBytes = 16 << 20, kShardCost = 64, kPathBytes = 4'096;
 constexpr double kRecentWeight = 0.2;  // of a new sample in the mean step time
+constexpr double kStepSecondsMost = 365.0 * 24 * 3600;
 
 void heard_now(NodeSeen& seen, Now now) {
   seen.heard = true;
@@ -94,11 +96,12 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const P
     RankSeen& to = seen.ranks[RankNo(from.rank())];
     to.log_bytes = from.log_bytes();
     if (!is_step(from.step(), from.total())) continue;
+    const bool finite = std::isfinite(from.loss());
     to = RankSeen{.step = from.step(),
                   .total = from.total(),
-                  .loss = from.loss(),
-                  .has_loss = from.has_loss(),
-                  .loss_not_finite = from.loss_not_finite(),
+                  .loss = finite ? from.loss() : 0,
+                  .has_loss = from.has_loss() && finite,
+                  .loss_not_finite = from.loss_not_finite() || (from.has_loss() && !finite),
                   .log_bytes = from.log_bytes()};
     seen.best_step = std::max(seen.best_step, from.step());
   }
@@ -106,7 +109,7 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const P
   for (const v1::StepSample& sample : reading.samples()) {
     if (!here(sample.rank()) || !is_step(sample.step(), total)) continue;
     seen.best_step = std::max(seen.best_step, sample.step());
-    if (sample.seconds() <= 0) continue;
+    if (!(sample.seconds() > 0 && sample.seconds() <= kStepSecondsMost)) continue;  // nor what is not a number
     seen.step_seconds = seen.step_seconds <= 0 ? sample.seconds() : seen.step_seconds + kRecentWeight * (sample.seconds() - seen.step_seconds);
   }
 }

@@ -143,7 +143,8 @@ void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
   if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
   auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
-  if (!view.paused.empty() && status.ok()) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
+  // Paused, it began no epoch of its own: of what it was told nobody can be accused.
+  if (!view.paused.empty() && (status.ok() || !behind.empty())) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
   const auto holder = peers_.find(session->node());
   const bool held_by_another = holder != peers_.end() && holder->second.session->instance() != session->instance();
   if (held_by_another && (status.ok() || !behind.empty())) {

@@ -113,6 +113,31 @@ TEST(CopiedAgent, ABootFromBeforeTheFirstRegisteredIsAnotherMachine) {
   }
 }
 
+// It had registered long before, and both machines were started since; what it runs was started when the other was up already.
+TEST(CopiedAgent, ABootFromBeforeItsRunsWereStartedIsAnotherMachine) {
+  struct Late : SmallWorld {
+    Late() {
+      node("n0", 1);
+      pass(std::chrono::hours(24));
+      see(PulseHeard{.node = NodeName("n0"), .connection = ConnectionId(connections)});
+      v1::JobSpec one = spec("train", 1, 1);
+      one.mutable_recovery()->mutable_orphan_grace()->set_seconds(7'200);
+      submit("j1", one);
+      started("j1", 1, "n0");
+      pass(std::chrono::minutes(10));
+      presence = {.listening_since = now.boot};
+    }
+    Decision hello(Duration uptime) {
+      return put(RegisterNode{
+          .node = NodeName("n0"), .instance = InstanceId("i1"), .boot_id = BootId("b2"), .inventory = inventory(1, "n0"), .version = "test", .uptime = uptime});
+    }
+  };
+  Late world;
+  EXPECT_TRUE(world.hello(std::chrono::minutes(15)).refusal);
+  Late restarted;
+  EXPECT_FALSE(restarted.hello(std::chrono::minutes(5)).refusal);
+}
+
 TEST(CopiedAgent, ARestartBehindTheLastWordIsTheSameMachine) {
   // Down at once, and up within a moment; the agent came a little later. Then one whose boot clock is slow or fast by some seconds in ten days.
   for (const auto& [after, uptime] : {std::pair<Duration, Duration>{std::chrono::seconds(0), std::chrono::seconds(28)},
