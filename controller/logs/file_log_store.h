@@ -24,8 +24,8 @@ namespace muster::logs {
 
 class FileLogStore final : public LogStore {
  public:
-  FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls, std::uint64_t keep_free)
-      : root_(std::move(root)), quota_(quota), keep_free_(keep_free), calls_(std::move(calls)) {}
+  FileLogStore(std::filesystem::path root, std::uint64_t quota, SyncCalls calls, RoomKept room)
+      : root_(std::move(root)), quota_(quota), room_(room), calls_(std::move(calls)) {}
   // All once, before anything else.
   [[nodiscard]] Result<void> sync_names() const;
   void measure();         // what is there already
@@ -67,6 +67,7 @@ class FileLogStore final : public LogStore {
   std::vector<LogKey> list_locked(const JobId& job) const;
   std::vector<JobId> jobs_locked() const;
   void keep_quota();
+  std::optional<JobId> to_give_inodes();
   // Before that many bytes are written: the disk's share is kept, or they are not taken.
   Result<void> keep_free(const LogKey& key, std::uint64_t coming);
   // At least `want` bytes, if there are so many; answers what went.
@@ -83,7 +84,8 @@ class FileLogStore final : public LogStore {
   void tell(const LogKey& key);
 
   const std::filesystem::path root_;
-  const std::uint64_t quota_, keep_free_;
+  const std::uint64_t quota_;
+  const RoomKept room_;
   const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);  // logs with open descriptors, two each
   const SyncCalls calls_;
   std::mutex mutex_;

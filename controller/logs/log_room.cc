@@ -20,6 +20,7 @@ constexpr std::uint64_t kKeepNewest = 64 << 10;  // of a running job's log, what
 constexpr std::uint64_t kEvictStep = 16 << 20;
 constexpr std::uint64_t kStartBytes = 16 << 20;     // free for the journal's start, whatever logs there are
 constexpr std::uint64_t kInodesKept = 128;          // for the journal and the daemon's own files
+constexpr std::uint64_t kInodesWanted = 512;        // more than those below which the controller takes no job
 constexpr std::string_view kRemoved = ".removed-";  // no job's id begins with a dot
 constexpr std::string_view kFinished = "finished";
 
@@ -223,35 +224,49 @@ void FileLogStore::keep_quota() {
 // Whoever took the room, finished jobs' logs give theirs. Those of unfinished ones give a step, so that this is seldom; where that is not enough, two bytes for
 // each that comes: the disk gets back what logs took of it, but a stranger who fills it does not eat them up.
 Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
-  if (keep_free_ == 0 || coming == 0) return {};
+  if (room_.wanted == 0 || coming == 0) return {};
   const auto room = io::room_at(root_);
   const std::string doing = fmt::format("writing log '{}.log'", base(key).string());
   if (!room) return fail(Error(room.error()).in(doing));
   if (std::error_code ignored; room->inodes < kInodesKept && !fs::exists(base(key).string() + ".log", ignored))
     return fail(ErrorCode::ResourceExhausted, fmt::format("{}: its disk has {} inodes left (df -i), which are kept for the journal", doing, room->inodes));
-  const std::uint64_t wanted = keep_free_ + coming;
-  const auto is_free = [&] {
+  const std::uint64_t wanted = room_.wanted + coming;
+  const auto is_free = [&](std::uint64_t bytes) {
     const auto now = io::room_at(root_);
-    return now && now->bytes >= wanted;
+    return now && now->bytes >= bytes;
   };
-  if (room->bytes >= wanted || (take_finished(wanted - room->bytes) > 0 && is_free())) {
+  if (room->bytes >= wanted || (take_finished(wanted - room->bytes) > 0 && is_free(wanted))) {
     starved_ = false;
     return {};
   }
   const std::uint64_t twice = 2 * std::max(coming, kKeepNewest);
   const std::uint64_t went = take_largest(starved_ ? twice : std::max(twice, evict_step()));
-  starved_ = !is_free();
-  if (starved_ && went < coming) {
+  starved_ = !is_free(wanted);
+  if (starved_ && went < coming && !is_free(room_.least + coming)) {
     return fail(ErrorCode::ResourceExhausted,
                 fmt::format("{}: less than {} MiB of its disk are free, which are kept for the journal, and older logs can give no more; make room there",
-                            doing, keep_free_ >> 20));
+                            doing, room_.least >> 20));
   }
   return {};
 }
 
 void FileLogStore::make_room() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto room = io::room_at(root_); room && room->bytes < room_.wanted) take_finished(room_.wanted - room->bytes);
+  }
+  while (const auto job = to_give_inodes()) {
+    if (!remove(*job)) return;
+  }
+}
+
+// A log whose bytes went has its files still. Where there are too few for new ones, a finished job gives all of its own.
+std::optional<JobId> FileLogStore::to_give_inodes() {
   const std::scoped_lock lock(mutex_);
-  if (const auto room = io::room_at(root_); room && room->bytes < keep_free_) take_finished(keep_free_ - room->bytes);
+  const auto room = io::room_at(root_);
+  if (room_.wanted == 0 || !room || room->inodes >= kInodesWanted) return std::nullopt;
+  const auto oldest = std::ranges::min_element(finished_, {}, [](const auto& marked) { return marked.second; });
+  return oldest == finished_.end() ? std::nullopt : std::optional(oldest->first);
 }
 
 void FileLogStore::room_for_start() {
@@ -259,7 +274,7 @@ void FileLogStore::room_for_start() {
   const std::scoped_lock lock(mutex_);
   for (std::uint64_t taken = 0; taken < 2 * kStartBytes;) {
     const auto room = io::room_at(root_);
-    if (!room || room->bytes >= std::min(keep_free_, kStartBytes)) return;
+    if (!room || room->bytes >= std::min(room_.wanted, kStartBytes)) return;
     const std::uint64_t went = take_largest(kStartBytes - room->bytes);
     if (went == 0) return;
     taken += went;

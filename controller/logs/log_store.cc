@@ -247,9 +247,9 @@ Result<void> FileLogStore::sync_names() const {
   return {};
 }
 
-Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls, std::uint64_t keep_free) {
+Result<std::unique_ptr<LogStore>> LogStore::open(fs::path root, std::uint64_t quota, SyncCalls calls, RoomKept room) {
   if (auto done = io::make_dirs(root, 0700); !done) return fail(std::move(done.error()).in("opening the log store"));
-  auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls), keep_free);
+  auto store = std::make_unique<FileLogStore>(std::move(root), quota, std::move(calls), room);
   if (auto done = store->sync_names(); !done) return fail(std::move(done.error()).in("opening the log store"));
   store->measure();
   store->room_for_start();

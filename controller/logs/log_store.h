@@ -83,12 +83,17 @@ struct SeriesPoint {
   bool has_loss = false;
 };
 
+// Bytes of the disk. Below `wanted` older bytes go for those that come, below `least` nothing is taken in that older ones do not give.
+struct RoomKept {
+  std::uint64_t wanted = 0, least = 0;  // 0: the disk is not looked at
+};
+
 class LogStore {
  public:
   // `quota` bytes over all logs; when it is reached, the oldest finished jobs' logs go first, then the oldest bytes of the largest log, with a gap record. So
-  // does it when less than `keep_free` bytes of the disk would stay free; what the logs cannot give is not taken in (ResourceExhausted). Opening makes that
-  // room as well, as far as finished jobs' logs go, and of the others as much as a start needs.
-  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota, SyncCalls calls = {}, std::uint64_t keep_free = 0);
+  // does it when less of the disk than `room` says would stay free; what the logs cannot give is not taken in (ResourceExhausted). Opening makes that room as
+  // well, as far as finished jobs' logs go, and of the others as much as a start needs.
+  static Result<std::unique_ptr<LogStore>> open(std::filesystem::path root, std::uint64_t quota, SyncCalls calls = {}, RoomKept room = {});
   virtual ~LogStore() = default;
 
   virtual Result<LogState> state(const LogKey& key) = 0;
@@ -118,7 +123,7 @@ class LogStore {
   virtual void mark_finished(const JobId& job) = 0;
   // It runs after all: its end was lost with the journal's.
   virtual void unmark_finished(const JobId& job) = 0;
-  // Finished jobs' logs go until `keep_free` is free again, whoever took it.
+  // Finished jobs' logs go until the wanted room is free again, whoever took it; where inodes are short, with their files.
   virtual void make_room() = 0;
   // Makes what was appended or finished since the last call survive a power loss; blocks for as long as the disk takes, without holding up other calls.
   virtual Synced sync() = 0;

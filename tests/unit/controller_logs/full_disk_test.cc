@@ -152,6 +152,36 @@ TEST_F(FullDiskTest, a_disk_without_inodes_takes_no_new_logs) {
   EXPECT_TRUE(add("runs", 10)) << "it has its own";
 }
 
+// The eleventh job of 48 ranks was refused for want of inodes, and so was each behind it until a week after: bytes that went left their files.
+TEST_F(FullDiskTest, finished_jobs_give_their_inodes) {
+  ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m,nr_inodes=1000"));
+  if (IsSkipped()) return;
+  const auto inodes = [&] { return io::room_at(root())->inodes; };
+  int jobs = 0;
+  for (; inodes() > 400; ++jobs) {
+    const JobId job("job-" + std::to_string(jobs));
+    for (std::uint32_t rank = 0; rank < 16; ++rank) ASSERT_TRUE(store_->append({job, AttemptNo(1), RankNo(rank)}, 0, "hello\n", {}));
+    store_->mark_finished(job);
+  }
+  ASSERT_TRUE(add("runs", 10));
+  store_->make_room();
+  EXPECT_GE(inodes(), 512U);
+  EXPECT_FALSE(std::filesystem::exists(root() / "job-0")) << "the oldest";
+  EXPECT_TRUE(std::filesystem::exists(root() / ("job-" + std::to_string(jobs - 1)))) << "no more than is wanted";
+  EXPECT_TRUE(std::filesystem::exists(root() / "runs"));
+}
+
+// With 128 to 320 MiB free jobs were taken, and what they printed was not: "no log lines".
+TEST_F(FullDiskTest, what_comes_is_taken_down_to_the_least_room) {
+  ASSERT_NO_FATAL_FAILURE(on_disk_of("size=64m"));
+  if (IsSkipped()) return;
+  store_ = std::move(*LogStore::open(root(), kQuota, {}, {.wanted = kShare, .least = kShare / 2}));
+  stranger_leaves(kShare - 2 * kMiB);
+  EXPECT_TRUE(add("runs", 10));
+  stranger_leaves(kShare / 2 - kMiB);
+  EXPECT_FALSE(add("runs", 10));
+}
+
 TEST_F(FullDiskTest, marks_outlive_the_store_in_their_order) {
   for (const char* job : {"a", "b", "c"}) ASSERT_TRUE(add(job, kMiB));
   const WallTime written = store_->written_at(JobId("b"));

@@ -19,7 +19,7 @@ class LogStoreTest : public testing::Test {
   void SetUp() override { reopen(); }
   void reopen(std::uint64_t quota = 1ull << 30, std::uint64_t keep_free = 0) {
     store_.reset();
-    auto store = LogStore::open(root(), quota, calls_, keep_free);
+    auto store = LogStore::open(root(), quota, calls_, {.wanted = keep_free, .least = keep_free});
     ASSERT_TRUE(store.has_value()) << store.error().message;
     store_ = std::move(*store);
   }
