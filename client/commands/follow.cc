@@ -41,7 +41,7 @@ constexpr auto kWhyMost = 300s;
 constexpr auto kWhyTime = 2000ms;         // for the answer
 constexpr auto kLastLines = 5s;           // after the job's end, for log bytes that are still on their way
 constexpr std::size_t kLineMost = 65536;  // a longer one is shown in pieces
-constexpr std::uint64_t kTailLines = 20;  // of each log from before, where somebody begins to watch on a terminal
+constexpr std::uint64_t kTailLines = 20;  // of each log from before, where somebody begins to watch
 constexpr std::size_t kSetupsMost = 4;    // of an attempt whose setup's lines are shown: as a rule all nodes say the same
 
 bool looks_like_error(std::string_view line) {
@@ -63,9 +63,8 @@ class Follower {
     const bool began_before = job_.attempt() > 0;
     if (screen_.has_block() && began_before) read_series();
     const Interrupt::OnFire wake(interrupt_, [this] { news_.close(); });
-    const std::uint64_t tail = options_.joins && began_before && screen_.is_one() ? kTailLines : 0;
-    const JobStreams streams(session_, job_.id(), options_.logs && !options_.quiet, tail, news_);
-    Result<int> code = loop();
+    JobStreams streams(session_, job_.id(), options_.logs && !options_.quiet, news_);
+    Result<int> code = loop(streams, options_.joins ? job_.last_index() : 0, options_.joins && began_before ? kTailLines : 0);
     screen_.erase();
     return code;
   }
@@ -83,12 +82,17 @@ class Follower {
     return {};
   }
 
-  Result<int> loop() {
+  // The logs are read once the events up to `history_to` are shown: a line never comes before what led to it.
+  Result<int> loop(JobStreams& streams, std::uint64_t history_to, std::uint64_t tail) {
+    if (history_to == 0) streams.begin_logs(tail);
     bool ended = false;
     auto grace = std::chrono::steady_clock::time_point::max();
     while (!interrupt_.fired()) {
       for (const News& news : news_.take(std::min(grace, std::chrono::steady_clock::now() + (screen_.has_block() ? kRedraw : kLookUp)))) {
-        if (const auto* response = std::get_if<v1::WatchResponse>(&news)) on_watch(*response);
+        if (const auto* response = std::get_if<v1::WatchResponse>(&news)) {
+          on_watch(*response);
+          if (response->has_sample() || response->event().index() >= history_to) streams.begin_logs(tail);  // a sample comes behind the history
+        }
         if (const auto* chunk = std::get_if<v1::ReadLogsResponse>(&news)) on_log(*chunk);
         if (const auto* end = std::get_if<LogsEnded>(&news)) {
           logs_ended_ = true;
@@ -96,6 +100,7 @@ class Follower {
         }
         if (const auto* end = std::get_if<EventsEnded>(&news)) {
           if (!end->how) return fail(end->how.error());
+          streams.begin_logs(tail);
           ended = true;
           grace = std::chrono::steady_clock::now() + kLastLines;
         }

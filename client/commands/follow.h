@@ -20,7 +20,7 @@ struct FollowOptions {
   bool logs = true;    // the spokesman's log and every rank's error lines
   bool quiet = false;  // nothing but the end
   std::string chain;   // name of the chain that the job is followed for: come back to that
-  bool joins = false;  // it may have run for long: on a terminal only the ends of its logs from before
+  bool joins = false;  // it may have run for long: first its events until now, then its logs, of those from before only the ends
 };
 
 // Until the job is final: its exit code (and a closing summary). Interrupted: 0 and a line that says how to come back; timed out: 4.

@@ -27,8 +27,9 @@ class ChainFollower {
       if (!ended) return stopped(ended.error());
       if (!*ended) {
         if (!options_.quiet) banner(stage, options_.before + i + 1, options_.before + stages.size());
+        const bool joins = options_.joins && i == 0;
         const auto code = follow(context_, session_, interrupt_,
-                                 {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain, .joins = options_.joins});
+                                 {.job = stage.job_id(), .logs = options_.logs, .quiet = options_.quiet, .chain = options_.chain, .joins = joins});
         if (!code || interrupt_.fired()) return code;
         *ended = *code;
       }

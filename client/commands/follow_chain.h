@@ -14,7 +14,7 @@ struct ChainFollowOptions {
   std::size_t before = 0;  // stages that are not followed
   bool logs = true;
   bool quiet = false;
-  bool joins = false;  // as in FollowOptions
+  bool joins = false;  // the first of them, as in FollowOptions; the others are followed from their beginning
 };
 
 // Until all have ended: the exit code of the worst. `stages` in order; those that have ended already only get a line.

@@ -7,12 +7,9 @@
 
 namespace muster::client {
 
-JobStreams::JobStreams(const Session& session, std::string job_id, bool logs, std::uint64_t tail, NewsQueue& news)
-    : session_(session), job_id_(std::move(job_id)), tail_(tail), news_(news), events_([this] { read_events(); }) {
-  if (logs)
-    logs_ = std::thread([this] { read_logs(); });
-  else
-    news_.push(LogsEnded{});
+JobStreams::JobStreams(const Session& session, std::string job_id, bool logs, NewsQueue& news)
+    : session_(session), job_id_(std::move(job_id)), with_logs_(logs), news_(news), events_([this] { read_events(); }) {
+  if (!logs) news_.push(LogsEnded{});
 }
 
 JobStreams::~JobStreams() {
@@ -20,6 +17,10 @@ JobStreams::~JobStreams() {
   calls_.cancel();
   events_.join();
   if (logs_.joinable()) logs_.join();
+}
+
+void JobStreams::begin_logs(std::uint64_t tail) {
+  if (with_logs_ && !logs_.joinable()) logs_ = std::thread([this, tail] { read_logs(tail); });
 }
 
 void JobStreams::read_events() {
@@ -34,11 +35,11 @@ void JobStreams::read_events() {
   news_.push(EventsEnded{status.ok() ? Result<void>() : fail(to_error(session_, status))});
 }
 
-void JobStreams::read_logs() {
+void JobStreams::read_logs(std::uint64_t tail) {
   v1::ReadLogsRequest request;
   request.set_job(job_id_);
-  request.set_all_attempts(tail_ == 0);
-  request.set_tail_lines(tail_);
+  request.set_all_attempts(tail == 0);
+  request.set_tail_lines(tail);
   request.set_follow(true);
   request.add_companions(kFailedSetups);
   const auto status = client::read_logs(session_, calls_, request, OnLoss::Wait, [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });

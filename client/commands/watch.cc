@@ -38,7 +38,7 @@ void add_watch(CLI::App& app, Context& context, int& exit) {
   add_timeout_option(*command, options->timeout, "stop watching after this long (exit 4); the job goes on");
   command->add_flag("--no-logs", options->no_logs, "events and progress only");
   command->footer(
-      "prints: as 'muster run'; on a terminal only the last 20 lines of a log from before\n"
+      "prints: as 'muster run', after its events until now; of a log from before only the last 20 lines\n"
       "exit: the job's own when it ends (0 succeeded, 1 failed, 3 cancelled); 0 after Ctrl-C; 4 when --timeout is over");
   on_chosen(*command, context, exit, [options](const Context& chosen) {
     return connected(chosen, options->timeout,

@@ -246,6 +246,42 @@ class Terminal(unittest.TestCase):
         self.assertEqual(sum("iteration" in line for line in history), 20, screen)
         self.assertIn("[rank 0] news", history)
 
+    def test_watch_of_a_second_attempt(self):
+        """Events and rank lines came from two streams in any order: "job submitted" in row 48. And a pipe got all that every attempt ever wrote."""
+        with self.cluster.gate("again") as gate:
+            lines = f"for i in $(seq 1 300); do echo attempt ${{attempt}} line $i; done; {STEP} 1 40 3.5"
+            run = f"{lines}; [ ${{attempt}} = 2 ] || kill -9 $BASHPID; read x < {gate.path}; echo news"
+            id = self.cluster.submit(job("again", run))
+            self.cluster.wait_event(lambda event: event["type"] == "first-step" and event["attempt"] == 2, id)
+            piped = [self.cluster.start("watch", id) for _ in range(4)]
+            begun = []
+            for one in piped:
+                begun.append([])
+                for line in iter(one.stdout.readline, ""):
+                    begun[-1].append(line.rstrip("\n"))
+                    if "iteration" in line:
+                        break
+            with self.screen("watch", id) as screen:
+                screen.wait_for("iteration        1/")
+                gate.open()
+                self.assertEqual(screen.wait(), 0, screen)
+            ways = {"a terminal": screen.history()}
+            for number, one in enumerate(piped):
+                with one:
+                    ways[f"pipe {number}"] = begun[number] + one.stdout.read().splitlines()
+        for way, rows in ways.items():
+            with self.subTest(way):
+                def row(text, rows=rows):
+                    return next((i for i, row in enumerate(rows) if text in row), -1)
+                told = [row(text) for text in ("job 'again' submitted", "attempt 1 placed", "attempt 2 placed")]
+                self.assertNotIn(-1, told, rows)
+                self.assertEqual(told, sorted(told))
+                self.assertLess(told[-1], row("[rank 0] "), rows)
+                self.assertEqual([line for line in rows if "attempt 1 line" in line], [])
+                before = [line for line in rows if line.startswith("[rank 0] ") and not line.endswith("news")]
+                self.assertEqual(before[:-1], [f"[rank 0] attempt 2 line {i}" for i in range(282, 301)], rows)
+                self.assertIn("[rank 0] news", rows)
+
     def test_ctrl_c_detaches(self):
         with self.cluster.gate("left") as gate:
             spec = self.cluster.spec(job("left", f"{STEP} 1 40 3.5 2 40 2.5; read x < {gate.path}"))
