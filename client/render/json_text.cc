@@ -73,7 +73,8 @@ Json map_json(const Message& message, const Reflection& reflection, const FieldD
   return out;
 }
 
-// Where the protocol has no presence a number stands for "none". In a document it is not there: nobody has to know which number that was.
+// Where the protocol has no presence an empty text stands for "none", and of these a number. In a document it is not there: nobody has to know which number
+// that was.
 struct NoneIs {
   std::string_view field;
   std::int64_t value;
@@ -86,9 +87,14 @@ constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.rank", -1},
                                               {"muster.v1.Incident.resumed_from", -1},
                                               {"muster.v1.Verdict.rank", -1},
                                               {"muster.v1.RankExit.code", -1},
-                                              {"muster.v1.RankExit.signal", 0}});
+                                              {"muster.v1.RankExit.signal", 0},
+                                              {"muster.v1.NetworkSpec.master_port", 0},
+                                              {"muster.v1.LimitSpec.memory", 0},
+                                              {"muster.v1.LimitSpec.millicpus", 0},
+                                              {"muster.v1.Device.memory_mib", 0}});
+// What is set to nothing is set.
+constexpr auto kEmptySays = std::to_array<std::string_view>({"muster.v1.EnvValue.value", "muster.v1.FileChange.value", "muster.v1.ConfigChange.value"});
 constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
-constexpr std::string_view kWaitsFor = "muster.v1.Job.waits_for";  // of queued jobs in a list alone
 constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
 
 std::optional<std::int64_t> whole_number(const Message& message, const FieldDescriptor& field) {
@@ -96,6 +102,8 @@ std::optional<std::int64_t> whole_number(const Message& message, const FieldDesc
   const auto type = field.cpp_type();
   if (type == FieldDescriptor::CPPTYPE_INT32) return reflection.GetInt32(message, &field);
   if (type == FieldDescriptor::CPPTYPE_INT64) return reflection.GetInt64(message, &field);
+  if (type == FieldDescriptor::CPPTYPE_UINT32) return reflection.GetUInt32(message, &field);
+  if (type == FieldDescriptor::CPPTYPE_UINT64) return static_cast<std::int64_t>(reflection.GetUInt64(message, &field));
   if (type == FieldDescriptor::CPPTYPE_DOUBLE && reflection.GetDouble(message, &field) == 0) return 0;
   return std::nullopt;
 }
@@ -107,7 +115,8 @@ bool is_absent(const Message& message, const FieldDescriptor& field) {
     const auto& value = *reflection.GetEnum(message, &field);
     return value.number() == 0 && value.name().ends_with("_UNSPECIFIED");
   }
-  if (field.full_name() == kWaitsFor) return reflection.GetString(message, &field).empty();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+    return reflection.GetString(message, &field).empty() && std::ranges::find(kEmptySays, field.full_name()) == kEmptySays.end();
   if (field.name() == kLoss) {
     const FieldDescriptor* has = message.GetDescriptor()->FindFieldByName(std::string(kHasLoss));
     return has != nullptr && !reflection.GetBool(message, has);

@@ -255,7 +255,7 @@ class EngineTest(unittest.TestCase):
         self.cluster.wait(job, code=1)
         shown = self.cluster.show(job)
         self.assertEqual(shown["phase"], "failed")
-        ends = [(event["text"], exit["evidence"]) for event in self.cluster.events(job) if event["type"] == "attempt-ended"
+        ends = [(event["text"], exit.get("evidence", "")) for event in self.cluster.events(job) if event["type"] == "attempt-ended"
                 for exit in shown["attempts"][event["attempt"] - 1]["exits"] if exit["rank"] == event["rank"]]  # fmt: skip
         # Twice, and no more. On a machine that has no time for it the agent sends an end without its line, which is not taken for the same error.
         said = [re.sub(r"\d+", "0", line) for _, line in ends]

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/v1/job.pb.h"
+#include "muster/v1/job_service.pb.h"
+#include "muster/v1/node.pb.h"
 
 namespace muster::render {
 namespace {
@@ -50,6 +52,47 @@ TEST(JsonText, NothingIsUnspecified) {
   EXPECT_EQ(json["attempts"][0]["exits"][0]["signal"], 9);
   EXPECT_EQ(json["attempts"][0]["exits"][1]["code"], 0);
   EXPECT_FALSE(json["attempts"][0]["exits"][1].contains("signal"));
+}
+
+// A job had "evidence": "", "tableSha256": "" and "checkpoint": {"dir": ""}; a node's CPU devices a busId "" and memoryMib 0.
+TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
+  v1::Job job;
+  job.mutable_verdict()->set_reason("x");
+  job.add_attempts()->add_exits()->set_rank(0);
+  job.mutable_spec()->mutable_checkpoint();
+  job.mutable_spec()->mutable_observe();
+  job.mutable_spec()->mutable_network();
+  job.mutable_spec()->mutable_runtime()->mutable_limits();
+  const std::string text = document(job, "Job", Format::Json);
+  EXPECT_EQ(text.find("\"\""), std::string::npos) << text;
+  nlohmann::json json = nlohmann::json::parse(text);
+  EXPECT_FALSE(json["verdict"].contains("evidence"));
+  EXPECT_FALSE(json["spec"]["network"].contains("masterPort"));
+  for (const char* key : {"memory", "millicpus"}) EXPECT_FALSE(json["spec"]["runtime"]["limits"].contains(key)) << key;
+  EXPECT_EQ(json["attempts"][0]["exits"][0]["rank"], 0) << "a number that says something";
+  EXPECT_EQ(json["attempts"][0]["exits"][0]["stopRequested"], false);
+  job.mutable_spec()->mutable_network()->set_master_port(29500);
+  EXPECT_EQ(of(job)["spec"]["network"]["masterPort"], 29500);
+
+  v1::Inventory inventory;
+  inventory.add_devices()->set_type("cpu");
+  json = of(inventory)["devices"][0];
+  for (const char* key : {"model", "busId", "uuid", "memoryMib"}) EXPECT_FALSE(json.contains(key)) << key;
+  EXPECT_EQ(json["id"], 0);
+}
+
+// In a list and in a map an empty text is one of several; and a variable may be set to nothing, which `muster env` has to say.
+TEST(JsonText, AnEmptyTextThatSaysSomethingStays) {
+  v1::JobSpec spec;
+  spec.mutable_launch()->add_args("--name");
+  spec.mutable_launch()->add_args("");
+  (*spec.mutable_runtime()->mutable_env())["EMPTY"] = "";
+  const nlohmann::json json = of(spec);
+  EXPECT_EQ(json["launch"]["args"], nlohmann::json({"--name", ""}));
+  EXPECT_EQ(json["runtime"]["env"]["EMPTY"], "");
+  v1::EnvValue variable;
+  variable.set_name("EMPTY");
+  EXPECT_EQ(of(variable)["value"], "");
 }
 
 TEST(JsonText, UnlimitedIsAWord) {
