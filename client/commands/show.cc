@@ -26,9 +26,9 @@ std::string from_step(const v1::Attempt& attempt) {
   return fmt::format("{}{}", attempt.resume().step(), began);
 }
 
-// Rows of a table and incidents each name their attempt: "as above" would be the row's above.
+// Rows of a table and incidents each name their attempt: "as above" would be the row's above. The job's verdict may say more behind the last attempt's.
 std::string like_verdict(const v1::Job& job, const std::string& reason) {
-  return job.has_verdict() && reason.size() >= render::Told::kLong && reason == job.verdict().reason() ? "as the verdict" : reason;
+  return job.has_verdict() && reason.size() >= render::Told::kLong && job.verdict().reason().starts_with(reason) ? "as the verdict" : reason;
 }
 
 void print_attempts(const Context& context, const v1::Job& job) {

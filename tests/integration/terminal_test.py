@@ -248,10 +248,10 @@ class Terminal(unittest.TestCase):
 
     def test_watch_of_a_second_attempt(self):
         """Events and rank lines came from two streams in any order: "job submitted" in row 48. And a pipe got all that every attempt ever wrote."""
-        with self.cluster.gate("again") as gate:
+        with self.cluster.gate("second") as gate:
             lines = f"for i in $(seq 1 300); do echo attempt ${{attempt}} line $i; done; {STEP} 1 40 3.5"
             run = f"{lines}; [ ${{attempt}} = 2 ] || kill -9 $BASHPID; read x < {gate.path}; echo news"
-            id = self.cluster.submit(job("again", run))
+            id = self.cluster.submit(job("second", run))
             self.cluster.wait_event(lambda event: event["type"] == "first-step" and event["attempt"] == 2, id)
             piped = [self.cluster.start("watch", id) for _ in range(4)]
             begun = []
@@ -273,7 +273,7 @@ class Terminal(unittest.TestCase):
             with self.subTest(way):
                 def row(text, rows=rows):
                     return next((i for i, row in enumerate(rows) if text in row), -1)
-                told = [row(text) for text in ("job 'again' submitted", "attempt 1 placed", "attempt 2 placed")]
+                told = [row(text) for text in ("job 'second' submitted", "attempt 1 placed", "attempt 2 placed")]
                 self.assertNotIn(-1, told, rows)
                 self.assertEqual(told, sorted(told))
                 self.assertLess(told[-1], row("[rank 0] "), rows)
