@@ -15,6 +15,7 @@
 #include "controller/api/convert.h"
 #include "controller/api/find_stages.h"
 #include "controller/api/job_page.h"
+#include "controller/api/last_loss.h"
 #include "controller/api/plan.h"
 #include "controller/core/chains.h"
 #include "controller/core/queue_why.h"
@@ -153,11 +154,16 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
       for (v1::ChainStage& stage : chain_stages(view.ledger, core::chain_of(view.ledger, ref->id))) *response->add_chain() = std::move(stage);
       if (!ref->archived) {
         fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out, request->checkpoints_before());
-        return reactor->Finish(grpc::Status::OK);
+        if (!lacks_loss(response->job())) return reactor->Finish(grpc::Status::OK);
+        return edge_.work.post("last-loss", [this, reactor, response] {
+          add_last_loss(*response->mutable_job(), edge_.logs);
+          reactor->Finish(grpc::Status::OK);
+        });
       }
       read_archived(edge_.shell, ref->id, false, [this, reactor, request, response](Result<ArchivedRecord> record) {
         if (!record) return reactor->Finish(rpc::to_status(record.error()));
         fill(*response, record->job, core::Presence(), edge_.cluster_out, request->checkpoints_before());
+        add_last_loss(*response->mutable_job(), edge_.logs);
         reactor->Finish(grpc::Status::OK);
       });
     });
@@ -194,6 +200,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
         auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
         if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
         JobPage::merged(std::move(live), std::move(*archived)).fill(*response);
+        for (v1::Job& job : *response->mutable_jobs()) add_last_loss(job, edge_.logs);
         reactor->Finish(grpc::Status::OK);
       });
     });
@@ -268,7 +275,7 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
           *one.mutable_at() = to_v1(point.at);
           one.set_attempt(point.attempt.value);
           one.set_step(point.step);
-          one.set_loss(point.loss);
+          if (point.has_loss) one.set_loss(point.loss);
           one.set_has_loss(point.has_loss);
         }
         reactor->Finish(grpc::Status::OK);

@@ -4,6 +4,7 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "common/engine/bring.h"
 #include "common/log/log.h"
@@ -331,7 +332,9 @@ void Hub::on_pulse(const core::PulseHeard& pulse, const core::Presence& presence
     std::vector<logs::SeriesPoint> points;
     for (const v1::StepSample& sample : reading.samples()) {
       if (sample.rank() != spokesman->first.value) continue;
-      points.push_back({.at = core::to_wall(sample.at()), .attempt = attempt, .step = sample.step(), .loss = sample.loss(), .has_loss = sample.has_loss()});
+      const bool not_finite = !sample.has_loss() && sample.loss_not_finite();
+      const double loss = not_finite ? std::numeric_limits<double>::quiet_NaN() : sample.loss();
+      points.push_back({.at = core::to_wall(sample.at()), .attempt = attempt, .step = sample.step(), .loss = loss, .has_loss = sample.has_loss()});
     }
     if (points.empty()) continue;
     work_.post("series", [this, job, points = std::move(points)] {

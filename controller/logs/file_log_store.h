@@ -41,6 +41,7 @@ class FileLogStore final : public LogStore {
   void on_change(std::function<void(const LogKey&)> callback) override;
   Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) override;
   Result<std::vector<SeriesPoint>> series(const JobId& job) override;
+  Result<std::optional<SeriesPoint>> last_point(const JobId& job) override;
   std::vector<JobId> jobs() override;
   WallTime written_at(const JobId& job) override;
   Result<void> remove(const JobId& job) override;
@@ -58,6 +59,7 @@ class FileLogStore final : public LogStore {
     bool named = false;  // its files' names are synced
   };
   [[nodiscard]] std::filesystem::path job_dir(const JobId& job) const { return root_ / job.str(); }
+  Result<SeriesFile::Reading> series_now(const JobId& job);
   [[nodiscard]] std::filesystem::path base(const LogKey& key) const { return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key); }
   using Logs = std::map<LogKey, Held>;
   Result<Held*> get(const LogKey& key);

@@ -227,12 +227,20 @@ Result<void> FileLogStore::add_points(const JobId& job, const std::vector<Series
 }
 
 Result<std::vector<SeriesPoint>> FileLogStore::series(const JobId& job) {
-  auto reading = [&] {
-    const std::scoped_lock lock(series_mutex_);
-    return SeriesFile::Reading::of(job_dir(job) / "series");
-  }();
+  auto reading = series_now(job);
   if (!reading) return fail(std::move(reading.error()));
   return reading->points(kSeriesPointsMost);
+}
+
+Result<std::optional<SeriesPoint>> FileLogStore::last_point(const JobId& job) {
+  auto reading = series_now(job);
+  if (!reading) return fail(std::move(reading.error()));
+  return reading->last();
+}
+
+Result<SeriesFile::Reading> FileLogStore::series_now(const JobId& job) {
+  const std::scoped_lock lock(series_mutex_);
+  return SeriesFile::Reading::of(job_dir(job) / "series");
 }
 
 // The names of the store's folder and of the one that it is in. A folder that this user may not read cannot be synced by it.

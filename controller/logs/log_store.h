@@ -79,7 +79,7 @@ struct SeriesPoint {
   WallTime at{};
   AttemptNo attempt;
   std::int64_t step = 0;
-  double loss = 0;
+  double loss = 0;  // without has_loss NaN: it was no finite number; 0: none was told
   bool has_loss = false;
 };
 
@@ -113,6 +113,8 @@ class LogStore {
   virtual Result<void> add_points(const JobId& job, const std::vector<SeriesPoint>& points) = 0;  // unsynced; steps at or below an attempt's last are dropped
   // At most kSeriesPointsMost (series_file.h), spread evenly over all that there are, the first and the last among them. Holds up no other call.
   virtual Result<std::vector<SeriesPoint>> series(const JobId& job) = 0;
+  // The last of them; a look at the file's end. Holds up no other call.
+  virtual Result<std::optional<SeriesPoint>> last_point(const JobId& job) = 0;
   virtual std::vector<JobId> jobs() = 0;              // that have something here
   virtual WallTime written_at(const JobId& job) = 0;  // last, or evicted; nothing here: zero
   // Everything of the job, its series too. Blocks for as long as the disk takes, without holding up other calls.

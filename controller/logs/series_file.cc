@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string>
 #include <system_error>
 
 #include "muster/logs/v1/logs.pb.h"
@@ -14,7 +16,8 @@
 namespace muster::logs {
 namespace {
 
-constexpr std::size_t kThinnedBatch = 1'024;  // points a frame
+constexpr std::size_t kThinnedBatch = 1'024;                       // points a frame
+constexpr auto kEnds = std::to_array<std::size_t>({4096, 65536});  // bytes; the longer has a thinned frame
 
 void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
   v1::SeriesPoint& to = *batch.add_points();
@@ -23,6 +26,22 @@ void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
   to.set_step(point.step);
   to.set_loss(point.loss);
   to.set_has_loss(point.has_loss);
+}
+
+SeriesPoint to_point(const v1::SeriesPoint& from) {
+  return {WallTime(Duration(from.at_ns())), AttemptNo(from.attempt()), from.step(), from.loss(), from.has_loss()};
+}
+
+// Where in the last bytes of a file a frame begins is not known: there, whence sound ones reach the end.
+std::optional<SeriesPoint> last_of(std::string_view end) {
+  for (; end.size() > io::kFrameHeaderBytes; end.remove_prefix(1)) {
+    const io::Decoded decoded = io::decode_frames(end);
+    if (decoded.payloads.empty() || decoded.used != end.size()) continue;
+    v1::SeriesBatch batch;
+    if (!batch.ParseFromString(std::string(decoded.payloads.back())) || batch.points().empty()) return std::nullopt;
+    return to_point(*batch.points().rbegin());
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -49,8 +68,7 @@ Result<std::uint64_t> SeriesFile::Reading::each(Take take) const {
     for (const std::string& frame : read->frames) {
       v1::SeriesBatch batch;
       if (!batch.ParseFromString(frame)) continue;
-      for (const v1::SeriesPoint& from : batch.points())
-        take(SeriesPoint{WallTime(Duration(from.at_ns())), AttemptNo(from.attempt()), from.step(), from.loss(), from.has_loss()});
+      for (const v1::SeriesPoint& from : batch.points()) take(to_point(from));
     }
     more = read->more && read->next > offset;
     offset = read->next;
@@ -78,6 +96,19 @@ Result<std::vector<SeriesPoint>> SeriesFile::Reading::points(std::size_t most) c
   spread.reserve(most);
   for (std::size_t i = 0; i < most; ++i) spread.push_back(kept[i * (kept.size() - 1) / (most - 1)]);
   return spread;
+}
+
+Result<std::optional<SeriesPoint>> SeriesFile::Reading::last() const {
+  std::optional<SeriesPoint> last;
+  if (!fd_) return last;
+  for (const std::size_t most : kEnds) {
+    std::string end(std::min<std::uint64_t>(size_, most), '\0');
+    const ssize_t count = ::pread(fd_.get(), end.data(), end.size(), static_cast<off_t>(size_ - end.size()));
+    if (count != static_cast<ssize_t>(end.size())) break;
+    if ((last = last_of(end))) return last;
+  }
+  if (auto done = each([&](const SeriesPoint& point) { last = point; }); !done) return fail(std::move(done.error()));
+  return last;
 }
 
 Result<SeriesFile> SeriesFile::open(std::filesystem::path path, std::uint64_t most) {

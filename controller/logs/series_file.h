@@ -33,6 +33,8 @@ class SeriesFile {
     static Result<Reading> of(const std::filesystem::path& path);
     // At most `most` (2 or more), spread evenly over all, the first and the last among them. Bounded memory.
     [[nodiscard]] Result<std::vector<SeriesPoint>> points(std::size_t most) const;
+    // From the file's end; all of it is read only where that is not sound.
+    [[nodiscard]] Result<std::optional<SeriesPoint>> last() const;
 
    private:
     friend class SeriesFile;

@@ -38,7 +38,7 @@ class Progress(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = Private()
         try:
-            cls.cluster.controller()
+            cls.daemon = cls.cluster.controller()
             cls.cluster.agent("n0")
             cls.trainer = os.path.join(cls.cluster.dir, "trainer.py")
             with open(cls.trainer, "w", encoding="ascii") as file:
@@ -141,6 +141,33 @@ wait({gate.path!r})
             self.assertRegex(self.muster("show", "nan").out, r"progress +step 4 of 40, loss NaN, \S+ ago\n")
             gate.open()
             self.muster("wait", "nan")
+
+    def test_the_last_loss_stays(self):
+        """Ten minutes after its end a job's step was there, and its loss was not: it was known from pulses alone."""
+        self.job("fell", 'for step in range(1, 5): print(f"step {step}/4 loss {3 - step / 4}")\n')
+        self.job("broken", 'for step in (1, 2): print(f"step {step}/4 loss 2.5")\nfor step in (3, 4): print(f"step {step}/4 loss nan")\n')
+        for name in ("fell", "broken"):
+            self.muster("wait", name)
+        told = {}
+        for name, key in (("fell", "loss"), ("broken", "lossNotFinite")):
+            private.wait_until(lambda name=name, key=key: self.shown(name)["progress"].get(key), what=f"the loss of {name}")
+            told[name] = self.last_progress(name)
+        self.assertEqual(told["fell"][:2], (4, 2.0), told)
+        self.assertEqual([progress[2] for progress in told.values()], [False, True], told)
+        for when, more in (("a restart", ()), ("archiving", ("--archive-after", "1s"))):
+            self.daemon.stop()
+            type(self).daemon = self.cluster.controller(*more)
+            for name in told if more else ():
+                self.cluster.wait_event(lambda event, name=name: event["type"] == "job-archived" and event["jobName"] == name)
+            with self.subTest(when):
+                self.assertEqual({name: self.last_progress(name) for name in told}, told)
+                rows = [line.split() for line in self.muster("ps", "-a").out.splitlines()]
+                at = rows[0].index("LOSS") - len(rows[0])
+                self.assertEqual({row[0]: row[at] for row in rows if row[0] in told}, {"fell": "2.0000", "broken": "NaN"}, rows)
+
+    def last_progress(self, name):
+        progress = self.shown(name)["progress"]
+        return progress["step"], progress.get("loss"), progress["lossNotFinite"]
 
 
 if __name__ == "__main__":

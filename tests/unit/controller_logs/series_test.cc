@@ -1,8 +1,10 @@
 // The series of a job that trains for weeks: bounded on the disk and in an answer, and no log waits while it is read.
 #include "controller/logs/series_file.h"
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "tests/unit/controller_logs/store_fixture.h"
 
@@ -131,6 +133,27 @@ TEST_F(SeriesTest, a_reading_stays_what_it_was) {
   ASSERT_EQ(points->size(), 300u);
   EXPECT_EQ(points->back().step, 300);
   EXPECT_TRUE(read().empty());
+}
+
+// A list of many jobs asks for each one's last point.
+TEST_F(SeriesTest, the_last_point_is_found_at_the_end) {
+  const auto last = [&] { return SeriesFile::Reading::of(path_)->last().value(); };
+  EXPECT_FALSE(last());
+  SeriesFile file = SeriesFile::open(path_).value();
+  for (std::int64_t step = 1; step <= 2'000; ++step) {
+    ASSERT_TRUE(file.add(steps(1, step, step)));
+    if (step % 97 == 0) {
+      ASSERT_EQ(last()->step, step);
+    }
+  }
+  ASSERT_TRUE(file.add(steps(2, 1, 20'000))) << "one frame, longer than what is looked at";
+  EXPECT_EQ(last()->step, 20'000);
+  EXPECT_EQ(last()->attempt, AttemptNo(2));
+  ASSERT_TRUE(file.add({{.at = {}, .attempt = AttemptNo(2), .step = 20'001, .loss = std::numeric_limits<double>::quiet_NaN()}}));
+  EXPECT_TRUE(std::isnan(last()->loss));
+  EXPECT_FALSE(last()->has_loss);
+  std::ofstream(path_, std::ios::binary | std::ios::app) << std::string(40, '\0');
+  EXPECT_EQ(last()->step, 20'001) << "behind it is damage";
 }
 
 TEST_F(SeriesTest, damage_ends_it_and_the_next_points_go_behind_what_is_sound) {

@@ -45,6 +45,7 @@ class TestStore final : public logs::LogStore {
   void on_change(std::function<void(const logs::LogKey&)> callback) override { store_->on_change(std::move(callback)); }
   Result<void> add_points(const JobId& job, const std::vector<logs::SeriesPoint>& points) override { return store_->add_points(job, points); }
   Result<std::vector<logs::SeriesPoint>> series(const JobId& job) override { return store_->series(job); }
+  Result<std::optional<logs::SeriesPoint>> last_point(const JobId& job) override { return store_->last_point(job); }
   std::vector<JobId> jobs() override { return store_->jobs(); }
   WallTime written_at(const JobId& job) override { return store_->written_at(job); }
   Result<void> remove(const JobId& job) override { return store_->remove(job); }
