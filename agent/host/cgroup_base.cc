@@ -2,12 +2,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "agent/host/host_impl.h"
+#include "agent/host/state_dir.h"
 #include "common/process/cgroup.h"
 #include "common/process/identity.h"
 #include "common/process/pidfd.h"
@@ -34,11 +38,42 @@ void remove_former(const std::filesystem::path& parent, const std::filesystem::p
   }
 }
 
-// "PID START_TIME PLACE" of an agent. PLACE is its state directory as nobody else has it: in other namespaces the same words may mean another one.
-std::string place_of(const rundir::AgentLayout& layout) {
-  struct stat processes{}, state{};
-  if (::stat("/proc/self/ns/pid", &processes) != 0 || ::stat(layout.root().c_str(), &state) != 0) return {};
-  return fmt::format("{}:{}:{}", processes.st_ino, state.st_dev, layout.root().string());
+// Whose a base is: an agent's process, and its state directory as nobody else has it: in other namespaces the same words may mean another one.
+struct Owner {
+  process::ProcessId agent;
+  std::uint64_t processes = 0;  // namespaces
+  std::uint64_t mounts = 0;
+  std::uint64_t device = 0;
+  std::string root;
+};
+
+std::optional<Owner> owner_now(const rundir::AgentLayout& layout) {
+  const auto self = process::self();
+  struct stat processes{}, mounts{}, state{};
+  std::error_code error;
+  const auto root = std::filesystem::canonical(layout.root(), error);
+  if (!self || error || ::stat("/proc/self/ns/pid", &processes) != 0 || ::stat("/proc/self/ns/mnt", &mounts) != 0 || ::stat(root.c_str(), &state) != 0) {
+    return std::nullopt;
+  }
+  return Owner{.agent = *self, .processes = processes.st_ino, .mounts = mounts.st_ino, .device = state.st_dev, .root = root.string()};
+}
+
+std::string encode(const Owner& owner) {
+  return fmt::format("{} {} {} {} {} {}", owner.agent.pid, owner.agent.start_time, owner.processes, owner.mounts, owner.device, owner.root);
+}
+
+std::optional<Owner> decode_owner(const std::string& text) {
+  Owner owner;
+  const char *at = text.data(), *const end = at + text.size();
+  const auto take = [&](auto& number) {
+    const auto taken = std::from_chars(at, end, number);
+    if (taken.ec != std::errc() || taken.ptr == end || *taken.ptr != ' ') return false;
+    at = taken.ptr + 1;
+    return true;
+  };
+  if (!take(owner.agent.pid) || !take(owner.agent.start_time) || !take(owner.processes) || !take(owner.mounts) || !take(owner.device)) return std::nullopt;
+  owner.root.assign(at, end);
+  return owner;
 }
 
 bool is_running(const process::ProcessId& agent) {
@@ -47,32 +82,40 @@ bool is_running(const process::ProcessId& agent) {
   return process ? !process->exited() : process.error().code != ErrorCode::NotFound;
 }
 
-// Whoever has the lock of that state directory now, it is not the agent whose base this is.
-bool is_left_behind(const std::string& owner, const std::string& place) {
-  process::ProcessId agent;
-  const char* const end = owner.data() + owner.size();
-  const auto pid = std::from_chars(owner.data(), end, agent.pid);
-  if (pid.ec != std::errc() || pid.ptr == end) return false;
-  const auto start = std::from_chars(pid.ptr + 1, end, agent.start_time);
-  if (start.ec != std::errc() || start.ptr == end) return false;
-  return !place.empty() && std::string_view(start.ptr + 1, end) == place && !is_running(agent);
+// "muster-NODE-" of "muster-NODE-INSTANCE".
+std::string_view before_instance(std::string_view name) { return name.substr(0, name.rfind('-') + 1); }
+
+// Its agent is gone, and where its state directory was is none, or another instance's: no agent can take its runs up again, whoever has the lock there now. A
+// directory that cannot be read for another reason may still be its.
+bool is_left_behind(const std::filesystem::path& base, const Owner& self) {
+  const auto word = process::owner_of(base);
+  const auto owner = word ? decode_owner(*word) : std::nullopt;
+  if (!owner || owner->processes != self.processes || is_running(owner->agent)) return false;
+  if (owner->mounts != self.mounts) return owner->device == self.device && owner->root == self.root;  // only of our own do we know what is there
+  const std::string name = base.filename().string();
+  const auto there = read_identity(rundir::AgentLayout(owner->root));
+  return there ? name.substr(before_instance(name).size()) != there->instance.str() : there.error().code == ErrorCode::NotFound;
 }
 
 }  // namespace
 
 void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layout) {
-  if (const auto self = process::self()) process::note_owner(base, fmt::format("{} {} {}", self->pid, self->start_time, place_of(layout)));
+  if (const auto owner = owner_now(layout)) process::note_owner(base, encode(*owner));
 }
 
 std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base, const rundir::AgentLayout& layout, const InstanceId& instance) {
   std::vector<std::filesystem::path> bases;
-  const std::string place = place_of(layout);
+  const auto self = owner_now(layout);
+  if (!self) return bases;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base.parent_path(), ignored)) {
     const std::string name = entry.path().filename().string();
     if (entry.path() == base || !name.starts_with(process::kBasePrefix) || name.ends_with("-" + instance.str())) continue;
-    if (const auto owner = process::owner_of(entry.path()); owner && is_left_behind(*owner, place)) bases.push_back(entry.path());
+    if (is_left_behind(entry.path(), *self)) bases.push_back(entry.path());
   }
+  // Those of this node's name first: runs of one name are on many nodes of a machine.
+  const std::string own = base.filename().string();
+  std::ranges::stable_partition(bases, [&](const auto& one) { return before_instance(one.filename().string()) == before_instance(own); });
   return bases;
 }
 

@@ -259,22 +259,32 @@ void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
                   name_of(run), pids));
 }
 
-// Processes without the cookie die in the group a moment after the kill: its events file says when it is empty.
+// Processes without the cookie die in the group a moment after the kill: its events file says when it is empty, but not when somebody has removed it.
 void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group) {
   const int fd = group.events_fd();
   entry.sweep_ready.reset();
   entry.sweep.reset();
   entry.group_waited = std::move(group);
   entry.sweep_ready = std::make_unique<async::Readable>(
-      loop, "sweep", fd,
-      [this, run] {
-        if (Entry* waiting = find(run)) {
-          waiting->sweep_ready.reset();
-          waiting->group_waited.reset();
-          begin_sweep(run, *waiting);
-        }
-      },
-      async::Readable::Ready::Priority);
+      loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
+  if (!entry.group_timer) entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
+  entry.group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
+}
+
+void Host::Impl::group_changed(const RunKey& run) {
+  Entry* waiting = find(run);
+  if (waiting == nullptr || !waiting->group_waited) return;
+  waiting->group_timer->cancel();
+  waiting->sweep_ready.reset();
+  waiting->group_waited.reset();
+  begin_sweep(run, *waiting);
+}
+
+void Host::Impl::look_at_group(const RunKey& run) {
+  const Entry* waiting = find(run);
+  if (waiting == nullptr || !waiting->group_waited) return;
+  if (waiting->group_waited->gone()) return group_changed(run);
+  waiting->group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
 }
 
 void Host::Impl::act(const MarkSwept& mark) {

@@ -51,6 +51,7 @@ struct Host::Entry {
   std::optional<process::CookieSweep> sweep;
   std::optional<process::Cgroup> group_waited;  // its events descriptor is what sweep_ready waits on, when it is there
   std::unique_ptr<async::Readable> sweep_ready;
+  std::unique_ptr<async::Timer> group_timer;
   std::string sweep_reason;
   std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
   bool container_removed = false;

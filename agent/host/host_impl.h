@@ -23,8 +23,8 @@ inline constexpr const char* kGonePrefix = ".gone-";
 
 // cgroup_base.cc. Says with `base`, which is there, whose it is.
 void own_base(const std::filesystem::path& base, const rundir::AgentLayout& layout);
-// Bases beside this one that an earlier instance in the same state directory had: that was emptied or removed, and its lock is ours. Nobody else will end what
-// runs in their groups. Of other state directories an agent may only be away, and come back to its runs.
+// Bases beside this one whose agents are gone and whose state directories are no more: removed, emptied, on a disk that was replaced. Nobody else will end what
+// runs in their groups. Where the directory is still there its agent may only be away, and come back to its runs. Those of this node's name come first.
 std::vector<std::filesystem::path> earlier_bases(const std::filesystem::path& base, const rundir::AgentLayout& layout, const InstanceId& instance);
 
 struct Host::Impl {
@@ -59,6 +59,8 @@ struct Host::Impl {
   void step_sweep(const RunKey& run);
   void tell_what_blocks(const RunKey& run, Entry& entry) const;
   void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
+  void group_changed(const RunKey& run);
+  void look_at_group(const RunKey& run);
   [[nodiscard]] std::string cookie_of(const RunKey& run, const Entry& entry) const;
   [[nodiscard]] std::string group_of(const RunKey& run, const Entry& entry) const;
 

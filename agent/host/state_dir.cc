@@ -57,6 +57,28 @@ std::string encode(const Identity& identity) {
 
 }  // namespace
 
+Result<Identity> read_identity(const rundir::AgentLayout& layout) {
+  auto bytes = io::read_file(layout.identity(), kIdentityBytesMax);
+  if (!bytes) return fail(std::move(bytes).error().in("reading this agent's identity"));
+  const io::Decoded decoded = io::decode_frames(*bytes);
+  rundir::v1::Identity record;
+  if (decoded.payloads.size() != 1 || !record.ParseFromArray(decoded.payloads[0].data(), static_cast<int>(decoded.payloads[0].size())) ||
+      record.instance().empty()) {
+    return fail(ErrorCode::DataLoss,
+                fmt::format("reading this agent's identity '{}': it is damaged; if no run of this node is wanted any more, remove the state directory: "
+                            "the node then joins as a new instance",
+                            layout.identity().string()));
+  }
+  if (record.version() != kIdentityVersion) {
+    return fail(ErrorCode::Unsupported, fmt::format("reading this agent's identity '{}': version {}, this agent knows {}; start the newer agent",
+                                                    layout.identity().string(), record.version(), kIdentityVersion));
+  }
+  return Identity{.instance = InstanceId(record.instance()),
+                  .cluster = ClusterId(record.cluster_id()),
+                  .highest_epoch = Epoch(record.highest_epoch()),
+                  .acked = JournalIndex(record.acked_index())};
+}
+
 Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
@@ -88,31 +110,15 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
 }
 
 Result<void> StateDir::load_or_make_identity() {
-  auto bytes = io::read_file(layout_.identity(), kIdentityBytesMax);
-  if (!bytes) {
-    if (bytes.error().code != ErrorCode::NotFound) return fail(std::move(bytes).error().in("reading this agent's identity"));
-    auto instance = new_instance();
-    if (!instance) return fail(std::move(instance).error());
-    return store(Identity{.instance = *instance});
+  auto found = read_identity(layout_);
+  if (found) {
+    identity_ = std::move(*found);
+    return {};
   }
-  const io::Decoded decoded = io::decode_frames(*bytes);
-  rundir::v1::Identity record;
-  if (decoded.payloads.size() != 1 || !record.ParseFromArray(decoded.payloads[0].data(), static_cast<int>(decoded.payloads[0].size())) ||
-      record.instance().empty()) {
-    return fail(ErrorCode::DataLoss,
-                fmt::format("reading this agent's identity '{}': it is damaged; if no run of this node is wanted any more, remove the state directory: "
-                            "the node then joins as a new instance",
-                            layout_.identity().string()));
-  }
-  if (record.version() != kIdentityVersion) {
-    return fail(ErrorCode::Unsupported, fmt::format("reading this agent's identity '{}': version {}, this agent knows {}; start the newer agent",
-                                                    layout_.identity().string(), record.version(), kIdentityVersion));
-  }
-  identity_ = {.instance = InstanceId(record.instance()),
-               .cluster = ClusterId(record.cluster_id()),
-               .highest_epoch = Epoch(record.highest_epoch()),
-               .acked = JournalIndex(record.acked_index())};
-  return {};
+  if (found.error().code != ErrorCode::NotFound) return fail(std::move(found).error());
+  auto instance = new_instance();
+  if (!instance) return fail(std::move(instance).error());
+  return store(Identity{.instance = *instance});
 }
 
 Result<void> StateDir::store(const Identity& identity) {

@@ -20,6 +20,9 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+// NotFound: no agent has one there. DataLoss: it is damaged. Unsupported: a newer agent's.
+Result<Identity> read_identity(const rundir::AgentLayout& layout);
+
 class StateDir {
  public:
   // Makes the directory and a new identity when they are not there. Conflict: a second agent on this state directory.

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -20,6 +21,7 @@ namespace muster::process {
 namespace {
 
 constexpr long kCgroup2Magic = 0x63677270;
+constexpr long kGoneLookMs = 50;  // a group that its worker removes at this moment rings for nobody any more
 constexpr const char* kOwnerAttribute = "user.muster.agent";
 
 bool is_cgroup2(const std::filesystem::path& path) {
@@ -163,7 +165,7 @@ void note_owner(const std::filesystem::path& base, const std::string& owner) {
 }
 
 std::optional<std::string> owner_of(const std::filesystem::path& base) {
-  std::string owner(PATH_MAX + 64, '\0');
+  std::string owner(PATH_MAX + 128, '\0');
   const ssize_t size = ::getxattr(base.c_str(), kOwnerAttribute, owner.data(), owner.size());
   if (size < 0) return std::nullopt;
   owner.resize(static_cast<std::size_t>(size));
@@ -199,6 +201,7 @@ Result<void> discard_run_group(const std::filesystem::path& group, int timeout_m
   if (!there) return fail(std::move(there.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
+    if (there->gone()) return remove_run_group(group);
     auto empty = there->empty();
     if (!empty) return fail(std::move(empty.error()));
     if (*empty) return remove_run_group(group);
@@ -207,7 +210,7 @@ Result<void> discard_run_group(const std::filesystem::path& group, int timeout_m
     if (left <= 0)
       return fail(ErrorCode::TimedOut, "emptying cgroup '" + group.string() + "': processes are still there after " + std::to_string(timeout_ms) + " ms");
     pollfd poll{.fd = there->events_fd(), .events = POLLPRI, .revents = 0};
-    ::poll(&poll, 1, static_cast<int>(left));
+    ::poll(&poll, 1, static_cast<int>(std::min<long>(left, kGoneLookMs)));
   }
 }
 

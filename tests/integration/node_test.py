@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 import private
@@ -40,6 +41,23 @@ def cgroup_parent():
             parent = root + own[0].rstrip("/")
             return parent if os.access(parent, os.W_OK) and os.access(f"{parent}/cgroup.procs", os.W_OK) else None
     return None
+
+
+def put_disk(path):
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", path], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+def take_disk(path):
+    """Whoever has files open there keeps them."""
+    subprocess.run(["umount", "-l", path], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+
+
+def end(pid_fd):
+    try:
+        signal.pidfd_send_signal(pid_fd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    os.close(pid_fd)
 
 
 class Inotify(unittest.TestCase):
@@ -296,31 +314,53 @@ class Cgroups(unittest.TestCase):
             os.close(worker)
             self.assertEqual(self.bases(), [])
 
+    def loses_its_state(self, cluster, state, then, lose):
+        """An agent is killed, `lose` takes its state directory away, and the next one starts with `then`: all is ended before it is said, and the devices are
+        given out. What had emptied its environment lived on in a group of the instance before."""
+        cluster.controller()
+        agent = cluster.agent(self.node, state=state)
+        pids = cluster.path("pids")
+        text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
+        name = cluster.submit(text)
+        cluster.wait_event(lambda event: event["type"] == "node-started", name)
+        private.wait_until(lambda: os.path.exists(pids) and read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
+        left = [os.pidfd_open(int(pid)) for pid in read(pids).split()]
+        for one in left:
+            self.addCleanup(end, one)
+        agent.stop(signal.SIGKILL)
+        lose()
+        cluster.agent(self.node, state=then, wait=False)
+        done = cluster.muster("wait", name, "--timeout", "60s")
+        self.assertNotIn(done.code, (0, 4), done)
+        cluster.wait_event(lambda event: event["type"] == "node-swept", name)
+        for one in left:
+            self.assertTrue(private.wait_gone(one, 0), "swept, it was said")
+        cluster.trivial()
+        self.assertEqual(self.bases(), [])
+
     def test_a_state_directory_that_was_emptied_leaves_nothing_running(self):
-        """The agent's next instance said that nothing was left, and the devices were given out: what had emptied its environment lived on in a group of the
-        instance before."""
         with Private() as cluster:
-            cluster.controller()
             state = cluster.path("state")
-            agent = cluster.agent(self.node, state=state)
-            pids = cluster.path("pids")
-            text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
-            name = cluster.submit(text)
-            cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            private.wait_until(lambda: read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
-            left = [os.pidfd_open(int(pid)) for pid in read(pids).split()]
-            for one in left:
-                self.addCleanup(os.close, one)
-            agent.stop(signal.SIGKILL)
-            shutil.rmtree(state)
-            cluster.agent(self.node, state=state, wait=False)
-            done = cluster.muster("wait", name, "--timeout", "60s")
-            self.assertNotIn(done.code, (0, 4), done)
-            cluster.wait_event(lambda event: event["type"] == "node-swept", name)
-            for one in left:
-                self.assertTrue(private.wait_gone(one, 0), "swept, it was said")
-            cluster.trivial()
-            self.assertEqual(self.bases(), [])
+            self.loses_its_state(cluster, state, state, lambda: shutil.rmtree(state))
+
+    def test_other_state_directory_in_its_place_leaves_nothing_running(self):
+        with Private() as cluster:
+            state = cluster.path("state")
+            self.loses_its_state(cluster, state, cluster.path("other"), lambda: shutil.rmtree(state))
+
+    def test_replaced_state_disk_leaves_nothing_running(self):
+        state = tempfile.mkdtemp(prefix="muster-disk-")
+        self.addCleanup(os.rmdir, state)
+        if not put_disk(state):
+            self.skipTest("this user may mount nothing")
+        self.addCleanup(take_disk, state)
+
+        def replace():
+            take_disk(state)
+            self.assertTrue(put_disk(state))
+
+        with Private() as cluster:
+            self.loses_its_state(cluster, state, state, replace)
 
     def test_local_down_leaves_none(self):
         """After kill -9 of agent and worker the run's group stood there for ever."""

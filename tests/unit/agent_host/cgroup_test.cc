@@ -1,6 +1,7 @@
 // Control groups where this machine lets us have them; the choice between them and cookies everywhere. The base was muster-<node>: two clusters with nodes
 // of one name shared it, and a killed agent left it behind.
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "common/process/cgroup.h"
@@ -282,6 +283,90 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
   EXPECT_EQ(process::Cgroup::make(*choice->base / (kRun.first.str() + ".1"))->count(), 1U);
   life.perform(SignalStop{.run = kRun});
   ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
+}
+
+// The state directories of two lives of a node, and what the first left in its group: a rank whose agent is not there any more.
+class LeftBehindTest : public CgroupTest {
+ protected:
+  void leave_one() {
+    const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(one_)->identity().instance);
+    ASSERT_TRUE(choice && choice->base);
+    base_ = *choice->base;
+    HostLife life(one_, with(base_));
+    life.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
+    worker_ = static_cast<pid_t>(life.seen().worker_pid);
+  }
+  // An agent of this node starts with the other directory, and is told to sweep the run.
+  void start_two() {
+    const auto choice = choose_cgroup_base("auto", kNode, StateDir::open(two_)->identity().instance);
+    ASSERT_TRUE(choice && choice->base);
+    HostLife life(two_, with(*choice->base, ClusterId("c-other")));
+    life.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_UNSPECIFIED, .text = "asked to stop before it was started"});
+    life.perform(SweepRun{.run = kRun, .reason = "never started"});
+    EXPECT_TRUE(life.wait_for([](const RunSeen& seen) { return seen.swept; }));
+  }
+  void expect_ended() {
+    EXPECT_FALSE(fs::exists(base_));
+    ::kill(worker_, SIGKILL);  // it is not in the group, but may have ended with its rank
+    EXPECT_EQ(::waitpid(worker_, nullptr, 0), worker_);
+  }
+  void expect_alive_and_end() {
+    EXPECT_EQ(process::Cgroup::make(group())->count(), 1U);
+    ::kill(worker_, SIGKILL);
+    EXPECT_EQ(::waitpid(worker_, nullptr, 0), worker_);
+    EXPECT_TRUE(process::discard_run_group(group(), 10'000));
+    EXPECT_FALSE(fs::exists(base_));
+  }
+  [[nodiscard]] fs::path group() const { return base_ / (kRun.first.str() + ".1"); }
+
+  const fs::path one_ = dir_.path() / "one", two_ = dir_.path() / "two";
+  fs::path base_;
+  pid_t worker_ = 0;
+};
+
+// The node was started again with another --state-dir: it said that nothing was left, and the devices were given out.
+TEST_F(LeftBehindTest, AnotherStateDirectorysAgentEndsWhatARemovedOneLeft) {
+  NEEDS_CGROUPS(parent);
+  ASSERT_NO_FATAL_FAILURE(leave_one());
+  fs::remove_all(one_);
+  start_two();
+  expect_ended();
+}
+
+// As when its disk is replaced. Whoever works there now has not those runs.
+TEST_F(LeftBehindTest, ADirectoryThatIsAnotherInstancesNowKeepsNothing) {
+  NEEDS_CGROUPS(parent);
+  ASSERT_NO_FATAL_FAILURE(leave_one());
+  fs::remove_all(one_);
+  const auto now = StateDir::open(one_);  // and holds its lock
+  ASSERT_TRUE(now);
+  start_two();
+  expect_ended();
+}
+
+TEST_F(LeftBehindTest, ADirectoryThatCannotBeReadMayStillBeItsAgents) {
+  NEEDS_CGROUPS(parent);
+  ASSERT_NO_FATAL_FAILURE(leave_one());
+  dir_.write("one/identity", "damaged");
+  start_two();
+  expect_alive_and_end();
+}
+
+// Where we see nothing, another may see its directory.
+TEST_F(LeftBehindTest, WhatIsInAnotherMountNamespaceIsNotKnown) {
+  NEEDS_CGROUPS(parent);
+  ASSERT_NO_FATAL_FAILURE(leave_one());
+  struct stat mounts{};
+  ASSERT_EQ(::stat("/proc/self/ns/mnt", &mounts), 0);
+  std::string owner = process::owner_of(base_).value_or("");
+  const std::string word = " " + std::to_string(mounts.st_ino) + " ";
+  const auto at = owner.find(word);
+  ASSERT_NE(at, std::string::npos) << owner;
+  process::note_owner(base_, owner.replace(at, word.size(), " 1 "));
+  fs::remove_all(one_);
+  start_two();
+  expect_alive_and_end();
 }
 
 // What a client does that takes a whole private cluster down after its daemons were killed.
