@@ -96,6 +96,11 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
   }
   rundir::AgentLayout layout(absolute);
   io::UniqueFd lock(::open(layout.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // On a disk that has turned read-only: what runs from here is still to be watched, and a lock needs no right to write.
+  if (const int refused = errno; !lock && refused == EROFS) {
+    lock.reset(::open(layout.lock().c_str(), O_RDONLY | O_CLOEXEC));
+    errno = refused;
+  }
   if (!lock) return fail_errno(fmt::format("opening '{}'", layout.lock().string()), errno);
   if (!take_lock(lock.get(), layout.lock())) {
     if (errno != EWOULDBLOCK) return fail_errno(fmt::format("locking '{}'", layout.lock().string()), errno);

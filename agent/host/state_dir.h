@@ -25,7 +25,8 @@ Result<Identity> read_identity(const rundir::AgentLayout& layout);
 
 class StateDir {
  public:
-  // Makes the directory and a new identity when they are not there. Conflict: a second agent on this state directory.
+  // Makes the directory and a new identity when they are not there. Conflict: a second agent on this state directory. On a disk that is read-only it opens what
+  // is complete.
   static Result<StateDir> open(const std::filesystem::path& path);
 
   [[nodiscard]] const rundir::AgentLayout& layout() const { return layout_; }

@@ -13,6 +13,7 @@ import errno
 import glob
 import json
 import os
+import signal
 import unittest
 
 import namespaces
@@ -37,13 +38,15 @@ def setUpModule():
 
 
 class OwnDisk(unittest.TestCase):
+    ARGS = ("--cgroup", "none", "--min-free", "1")
+
     def setUp(self):
         self.cluster = Private()
         self.disk = Disk(self.cluster.path("disk"))
         self.addCleanup(self.disk.close)
         self.addCleanup(self.cluster.close)  # first
         self.cluster.controller()
-        self.agent = self.cluster.agent("n0", state=self.disk.path, args=("--cgroup", "none", "--min-free", "1"))
+        self.agent = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS)
         self.gate = self.cluster.gate()
         self.addCleanup(self.gate.close)
 
@@ -104,6 +107,35 @@ class ReadOnly(OwnDisk):
         for one in ranks:
             self.assertTrue(wait_gone(one, 0))
         self.assertIn("cancelled", self.why(job))
+
+
+    def test_an_agent_that_is_started_again_goes_on(self):
+        """It could not open its lock for writing, and ended: the node was silent, and nobody was told of its disk."""
+        job = self.start("adopted", 2)
+        worker, ranks = self.worker()
+        os.mkdir(self.disk.path + "/fresh", 0o700)
+        self.disk.fail()
+        self.agent.stop(signal.SIGKILL)
+        agent = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False)
+        wait_until(lambda: self.node().get("diskTrouble"), agent.pid_fd, what="the node to say so")
+        self.assertIn(os.strerror(errno.EROFS), self.node()["diskTrouble"])
+        wait_until(lambda: "lease ends in" in self.why(job), agent.pid_fd, what=f"the end of the lease\n{self.why(job)}")
+        self.assertRegex(self.cluster.muster("node", "ls", code=0).out, r"n0 +disk ")
+        for one in (worker, *ranks):
+            self.assertFalse(wait_gone(one, 0), "adopted")
+        code, said = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False).ended()
+        self.assertEqual(code, 12, said)
+        self.assertIn("a second agent on this state directory", said)
+        code, said = self.cluster.agent("n1", state=self.disk.path + "/fresh", args=self.ARGS, wait=False).ended()
+        self.assertEqual(code, 70, said)
+        self.assertIn(f"fresh/lock': {os.strerror(errno.EROFS)}", said)
+        self.gate.open()  # rank 0 ends
+        done = self.cluster.muster("wait", job, "--timeout", "60s")
+        self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
+        for one in (worker, *ranks):
+            self.assertTrue(wait_gone(one))
+        self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
+        self.assertEqual(agent.said().count("writing to the state directory"), 1, agent.said())
 
 
 class Gone(OwnDisk):
