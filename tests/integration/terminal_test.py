@@ -52,7 +52,8 @@ class Terminal(unittest.TestCase):
             run = f'echo "hello from rank ${{rank}}"; echo "Error: of rank ${{rank}}"; echo "错误：第 ${{rank}} 卡"; [ ${{rank}} = 1 ] || {STEP} 1 40 3.5 2 40 2.5; read x < {gate.path}; echo "goodbye from rank ${{rank}}"'
             spec = self.cluster.spec(job("above", run, "resources: {nodes: 2, devices: 1, type: cpu}"))
             with self.screen("run", spec) as screen:
-                screen.wait_for("[rank 1] 错误")
+                for rank in (0, 1):
+                    screen.wait_for(f"[rank {rank}] 错误")
                 screen.wait_for("2/40")  # the view, drawn below
                 rows = screen.rows
                 gate.open(2)
