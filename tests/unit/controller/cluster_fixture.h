@@ -18,7 +18,7 @@
 
 namespace muster::controller {
 
-inline constexpr std::chrono::seconds kPatience(20);
+inline constexpr std::chrono::seconds kPatience(60);
 
 class NoLogs final : public Hub::PushLogsReactor {
  public:

@@ -20,7 +20,7 @@
 
 namespace muster::controller {
 
-inline constexpr std::chrono::seconds kPatience(20);
+inline constexpr std::chrono::seconds kPatience(60);
 
 class SetAheadClock final : public Clock {
  public:
