@@ -156,7 +156,6 @@ class HubTest : public testing::Test {
       options.version = "test";
       options.new_cluster = ClusterId("cluster");
       options.inbox_max = inbox_max;
-      options.limits.silent_after = std::chrono::minutes(1);  // an agent made by hand sends no pulse by itself
       options.paused = [this] { return journal->behind().empty() ? std::string() : pause_text(journal->behind()); };
       options.describe = [](const journal::Row& row, const core::Ledger&) {
         v1::Event event;

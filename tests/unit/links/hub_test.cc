@@ -258,6 +258,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
   ASSERT_TRUE(agent.connect(HandAgent::hello(1)));
   for (std::size_t number = 0; number <= core::kForgetListMax; ++number) {
     const std::string job = "job-" + std::to_string(number);
+    agent.pulse(v1::Pulse());  // all of it may take longer than a node may be silent
     submit(command(job, 1));
     ASSERT_TRUE(agent.order(job, v1::Order::kRun)) << job;
     ASSERT_TRUE(controller_->collected->known(JobId(job)));
