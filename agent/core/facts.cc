@@ -155,9 +155,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.swept) {
     if (!seen.refused) {
       for (const std::uint32_t rank : seen.ranks) {
-        // One of a start that failed was never there.
-        const bool was_there = !seen.start_failed || seen.pids.contains(rank);
-        if (was_there && !seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
+        if (!seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
       }
     }
     v1::Fact fact = fact_at(run, seen.swept_at);

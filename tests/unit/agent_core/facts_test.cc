@@ -130,20 +130,6 @@ TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
   EXPECT_EQ(facts[2].at().nanos(), 20'000'000);
 }
 
-// A setup that failed was told of once more for each rank: "was lost: nobody saw how it ended".
-TEST(Facts, RanksThatWereNeverStartedAreNotLost) {
-  RunSeen seen = started_run();
-  seen.started = false;
-  seen.pids = {{5, 4711}};
-  seen.start_failed = "running runtime.setup: 'false' ended with status 1";
-  seen.stop_requested = true;
-  seen.swept = true;
-  const auto facts = facts_of(kRun, seen);
-  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kExited, v1::Fact::kSwept}));
-  EXPECT_EQ(facts[1].exited().rank(), 5U) << "this one was forked before another could not be";
-  EXPECT_TRUE(facts[1].exited().lost());
-}
-
 TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   RunSeen seen = started_run();
   seen.first_step = 12;
