@@ -146,7 +146,8 @@ class Terminal(unittest.TestCase):
                 screen.wait_for("last step ")
                 first = screen.rows
                 gate.open()
-                screen.wait_for("restarting, from the beginning, ")
+                whole = lambda rows: [row[:4] for row in rows if row.startswith(("restarting, from the beginning, ", "loss"))] == ["rest", "loss"]  # noqa: E731
+                screen.wait_for_rows(whole, "the view of a restart, both rows of it")
                 waiting = screen.rows
                 again.open()
                 self.assertEqual(screen.wait(), 0, screen)
