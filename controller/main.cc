@@ -97,7 +97,8 @@ int run(const Config& config) {
   auto journal = journal::SqliteJournal::open(kept);
   if (!journal) return give_up(journal.error());
   // Before the journal is read: on a full disk the start's own row needs the room that old logs give.
-  const logs::RoomKept room_kept{.wanted = std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes, .least = kept.low_space_bytes + kept.ballast_bytes};
+  const logs::RoomKept room_kept{.wanted = std::max(kept.low_space_bytes, kStartBytes) + kept.ballast_bytes,
+                                 .least = kept.low_space_bytes + kept.ballast_bytes};
   auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, room_kept);
   if (!store) return give_up(store.error());
 

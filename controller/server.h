@@ -19,7 +19,8 @@ class Server {
  public:
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode 0600 (the process's umask is 077), and ask for nothing
   // more; whoever comes over TCP brings the token.
-  static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services, const std::string& token);
+  static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses, const std::vector<grpc::Service*>& services,
+                                               const std::string& token);
 
   [[nodiscard]] const std::vector<std::string>& bound() const { return bound_; }
   void shut_down();

@@ -265,8 +265,7 @@ void Host::Impl::wait_for_group(const RunKey& run, Entry& entry, process::Cgroup
   entry.sweep_ready.reset();
   entry.sweep.reset();
   entry.group_waited = std::move(group);
-  entry.sweep_ready = std::make_unique<async::Readable>(
-      loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
+  entry.sweep_ready = std::make_unique<async::Readable>(loop, "sweep", fd, [this, run] { group_changed(run); }, async::Readable::Ready::Priority);
   if (!entry.group_timer) entry.group_timer = std::make_unique<async::Timer>(loop, "look at a group");
   entry.group_timer->arm(kLookApart, [this, run] { look_at_group(run); });
 }

@@ -121,10 +121,11 @@ Result<int> list(const Context& context, const NodeOptions& options) {
       options.output, [&] { return ask(context, &Nodes::ListNodes, v1::ListNodesRequest()); },
       {.names = names,
        .document = [](const auto& answer, render::Format format) { return render::document_list(answer.nodes(), "Node", format); },
-       .people = [&](const auto& answer, bool wide) {
-         print_nodes(context, answer, wide);
-         warn_of_pause(context);
-       }});
+       .people =
+           [&](const auto& answer, bool wide) {
+             print_nodes(context, answer, wide);
+             warn_of_pause(context);
+           }});
 }
 
 Result<int> show_node(const Context& context, const NodeOptions& options) {

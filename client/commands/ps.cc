@@ -70,10 +70,11 @@ Result<int> ps(const Context& context, const PsOptions& options) {
   return show_answer<std::vector<v1::Job>>(options.output, fetch,
                                            {.names = names,
                                             .document = [](const auto& jobs, render::Format format) { return render::document_list(jobs, "Job", format); },
-                                            .people = [&](const auto& jobs, bool wide) {
-                                              print_jobs(context, jobs, options, all, wide);
-                                              warn_of_pause(context);
-                                            }});
+                                            .people =
+                                                [&](const auto& jobs, bool wide) {
+                                                  print_jobs(context, jobs, options, all, wide);
+                                                  warn_of_pause(context);
+                                                }});
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void destroy(void* state) { delete static_cast<Expected*>(state); }
 class TokenCredentials final : public grpc::ServerCredentials {
  public:
   explicit TokenCredentials(std::string token) : token_(std::move(token)) {}
-  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}  // it has its own
 
  private:
   int AddPortToServer(const std::string& address, grpc_server* server) override {

@@ -203,9 +203,10 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   }
   const auto alone = [](const core::CheckpointRecord& one) { return one.weights_alone; };
   if (start.has_step() && std::ranges::any_of(job.whole, [&](const core::CheckpointRecord& one) { return one.step == start.step() && alone(one); })) {
-    return fail(ErrorCode::Unsatisfiable, fmt::format("start.step: of step {} {} has weights alone, saved without their optimizer; write start.as: weights to begin "
-                                                      "with them",
-                                                      start.step(), told(job)));
+    return fail(ErrorCode::Unsatisfiable,
+                fmt::format("start.step: of step {} {} has weights alone, saved without their optimizer; write start.as: weights to begin "
+                            "with them",
+                            start.step(), told(job)));
   }
   if (start.has_step() && !job.whole.empty()) {
     return fail(ErrorCode::Unsatisfiable, fmt::format("start.step: {} has no whole checkpoint of step {}; {} (`muster ckpt ls {}` lists them)", told(job),
@@ -214,9 +215,10 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
   if (start.as() == v1::START_AS_RESUME_OR_SCRATCH) return std::optional<v1::StartPoint>();
   const bool aside = !job.whole.empty(), ended = core::is_final(job.phase);
   if (aside && start.as() == v1::START_AS_RESUME && std::ranges::all_of(job.whole, alone)) {
-    return fail(ErrorCode::Unsatisfiable, fmt::format("start.from: {} has saved weights alone, without their optimizer; write start.as: weights to begin with them, or "
-                                                      "start.as: resume-or-scratch to begin anew",
-                                                      told(job)));
+    return fail(ErrorCode::Unsatisfiable,
+                fmt::format("start.from: {} has saved weights alone, without their optimizer; write start.as: weights to begin with them, or "
+                            "start.as: resume-or-scratch to begin anew",
+                            told(job)));
   }
   const std::string missing =
       fmt::format("start.from: {} has no whole checkpoint{}{}; ", told(job), aside ? " but such as were set aside" : "", ended ? ", and has ended" : "");

@@ -59,9 +59,7 @@ grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(g
   return Session::begin(*this, clock_, context->peer());
 }
 
-Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
-  return push_logs_(context);
-}
+Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) { return push_logs_(context); }
 
 // --- files from one node to another ----------------------------------------------------------------------------------------------------
 
@@ -72,9 +70,7 @@ FileRelay::Taker* Hub::BringFiles(grpc::CallbackServerContext*, const v1::BringF
   });
 }
 
-FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) {
-  return files_.send();
-}
+FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) { return files_.send(); }
 
 // A node gets what its own order names, and nothing else.
 void Hub::find_files(const FileTransferPtr& transfer, const v1::BringFilesRequest& request, const View& view) {
@@ -145,7 +141,8 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   if (session->is_gone()) return;  // its on_gone has passed already, nobody would take the peer away again
   auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(), welcomed_.contains(session->instance()));
   // Paused, it began no epoch of its own: of what it was told nobody can be accused.
-  if (!view.paused.empty() && (status.ok() || !behind.empty())) status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
+  if (!view.paused.empty() && (status.ok() || !behind.empty()))
+    status = {grpc::StatusCode::UNAVAILABLE, "connecting node '" + session->node().str() + "': " + view.paused};
   const auto holder = peers_.find(session->node());
   const bool held_by_another = holder != peers_.end() && holder->second.session->instance() != session->instance();
   if (held_by_another && (status.ok() || !behind.empty())) {

@@ -42,14 +42,12 @@ class ClusterTest : public testing::Test {
     const auto started = shell_->start();
     EXPECT_TRUE(started);
     collected_ = std::make_unique<LogsCollected>(*shell_, *store_, work_);
-    hub_ =
-        std::make_unique<Hub>(*shell_, *store_, work_, *collected_, system_clock(),
-                              Hub::Options{.version = "test", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
-                              [](grpc::CallbackServerContext*) { return new NoLogs; });
-    edge_ = std::make_unique<Edge>(
-        Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = [this] {
-               return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
-             }});
+    hub_ = std::make_unique<Hub>(*shell_, *store_, work_, *collected_, system_clock(),
+                                 Hub::Options{.version = "test", .cluster_out = "/out", .on_behind = [this](const Error&) { behind_ = true; }},
+                                 [](grpc::CallbackServerContext*) { return new NoLogs; });
+    edge_ = std::make_unique<Edge>(Edge{.shell = *shell_, .logs = *store_, .work = work_, .cluster_out = "/out", .version = "test", .shortage = [this] {
+                                          return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
+                                        }});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
     collected_->start(shell_->started_ledger());

@@ -260,8 +260,9 @@ TEST(Scripts, AComputedValueThatTheSpecReplacesIsNotWarnedOf) {
 // The multimodal tutorials' words, in a string that is put together before the launch.
 TEST(Scripts, WeightsAloneAreWarnedOf) {
   const ShellScript script{.name = "run.sh",
-                           .text = "# --no-save-optim\nOUTPUT_ARGS=\"\n  --save $SAVE \\\n  --no-save-optim \\\n  --no-save-rng\"\ntorchrun t.py $OUTPUT_ARGS "
-                                   "--no-save-optimizer-states\n"};
+                           .text =
+                               "# --no-save-optim\nOUTPUT_ARGS=\"\n  --save $SAVE \\\n  --no-save-optim \\\n  --no-save-rng\"\ntorchrun t.py $OUTPUT_ARGS "
+                               "--no-save-optimizer-states\n"};
   EXPECT_THAT(weights_warnings(script, {}), ElementsAre(HasSubstr("run.sh:4: --no-save-optim: checkpoints hold weights alone")));
   EXPECT_THAT(weights_warnings(script, {"OUTPUT_ARGS"}), IsEmpty());
 }
