@@ -155,11 +155,14 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.swept) {
     if (!seen.refused) {
       for (const std::uint32_t rank : seen.ranks) {
-        if (!seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
+        // Of a start that failed, or that was stopped in its setup, a rank was never there.
+        const bool was_there = seen.pids.contains(rank) || !(seen.start_failed || seen.swept_by_worker);
+        if (was_there && !seen.exits.contains(rank)) facts.push_back(lost_fact(run, seen, rank));
       }
     }
     v1::Fact fact = fact_at(run, seen.swept_at);
     fact.mutable_swept()->set_reason(seen.swept_reason);
+    fact.mutable_swept()->set_logs_follow(seen.launch_sound && !seen.refused);
     facts.push_back(std::move(fact));
   }
   return facts;

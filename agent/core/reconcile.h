@@ -106,6 +106,7 @@ struct RunSeen {
   std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
   bool setting_up = false;                 // runtime.image is being brought, or runtime.setup is under way
   bool swept = false;                      // the worker's last word, or the agent's own mark after a sweep
+  bool swept_by_worker = false;            // which leaves out nothing: a rank whose start it has not written down never ran
   std::string swept_reason;
   WallTime swept_at{};
   std::optional<std::pair<v1::StartFailure, std::string>> refused;  // the agent's own mark: never started, and why

@@ -201,7 +201,7 @@ void RunView::fold(const Event& event) {
       break;
     case Event::kSetupEnded: seen_.setting_up = false; break;
     case Event::kSwept:
-      seen_.swept = true;
+      seen_.swept = seen_.swept_by_worker = true;
       seen_.setting_up = false;
       seen_.swept_reason = ended_because(stop_why_);
       seen_.swept_at = at;

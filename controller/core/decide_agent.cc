@@ -202,7 +202,11 @@ class FactDecider {
   Decision swept() const {
     if (part_.swept) return nothing();
     const std::string reason = cut(input_.fact.swept().reason(), kReasonBytes);
-    Decision decision = accept(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
+    Decision decision;
+    // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks, and no log of theirs will ever be over.
+    const bool logs_gone = !input_.fact.swept().logs_follow() && part_.exits.size() < part_.placed.rank_count;
+    if (logs_gone && !part_.logs_collected) decision.events.emplace_back(LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = node()});
+    decision.events.emplace_back(NodeSwept{.job = job_.id, .attempt = attempt_.number, .node = node(), .reason = reason, .node_time = at_});
     if (!all_well()) breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})", node().str(), reason));
     return decision;
   }

@@ -129,12 +129,10 @@ class Proposer {
     for (const AttemptKey& key : parts.open) {
       if (parts.unswept.contains(key)) continue;
       const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
-      if (!names_no_log(part) && !logs_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
+      if (!logs_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
       out_.inputs.emplace_back(ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
     }
   }
-  // Refused before any rank ran, or the launch record was lost: the run directory knows no ranks, or it would have told how each of them ended.
-  static bool names_no_log(const NodePart& part) { return part.swept_reason == "never started" || part.exits.size() < part.placed.rank_count; }
   // The node is back with another state directory, or on another boot without this run directory.
   [[nodiscard]] bool logs_gone(const AttemptKey& key, const PlacedNode& placed) const {
     const auto seen = presence_.nodes.find(placed.node);

@@ -123,6 +123,7 @@ class SetupLogs(unittest.TestCase):
         says = ["setup] ASCEND_HOME_PATH is /usr/local/Ascend", "setup] set_env.sh: libascendcl.so: not found"]
         for line in says:
             self.assertIn(line, run.out)
+        self.assertNotIn("was lost", run.out, "a rank that was never there")
         self.until_forgotten()
         for follow in ([], ["-f"]):
             shown = self.cluster.muster("logs", "fails", *follow, code=0).out

@@ -136,7 +136,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         seen.stop_requested = true;
         break;
       case WorkerEvent::Kind::Swept:
-        seen.swept = true;
+        seen.swept = seen.swept_by_worker = true;
         seen.swept_at = event.at;
         seen.swept_reason = orphaned ? "orphaned" : (seen.stop_requested ? "stopped" : "ended");
         break;

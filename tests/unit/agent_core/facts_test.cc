@@ -130,6 +130,34 @@ TEST(Facts, ACompanionsEndStandsInItsPlaceAmongTheExits) {
   EXPECT_EQ(facts[2].at().nanos(), 20'000'000);
 }
 
+// A setup that failed was told of once more for each rank: "was lost: nobody saw how it ended".
+TEST(Facts, RanksThatWereNeverStartedAreNotLost) {
+  RunSeen seen = started_run();
+  seen.started = false;
+  seen.pids = {{5, 4711}};
+  seen.start_failed = "running runtime.setup: 'false' ended with status 1";
+  seen.stop_requested = true;
+  seen.swept = true;
+  const auto facts = facts_of(kRun, seen);
+  ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kExited, v1::Fact::kSwept}));
+  EXPECT_EQ(facts[1].exited().rank(), 5U) << "this one was forked before another could not be";
+  EXPECT_TRUE(facts[1].exited().lost());
+  EXPECT_TRUE(facts[2].swept().logs_follow()) << "the setup's log is still to come";
+}
+
+// So was the setup on the other nodes, which were stopped in theirs.
+TEST(Facts, NorAreRanksOfARunThatWasStoppedInItsSetup) {
+  RunSeen seen = started_run();
+  seen.started = false;
+  seen.pids.clear();
+  seen.stop_requested = true;
+  seen.swept = true;
+  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}))
+      << "the worker died: nobody knows";
+  seen.swept_by_worker = true;
+  EXPECT_EQ(kinds(facts_of(kRun, seen)), (std::vector<int>{v1::Fact::kSwept}));
+}
+
 TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   RunSeen seen = started_run();
   seen.first_step = 12;
@@ -190,6 +218,7 @@ TEST(Facts, RefusedRunReportsWhyAndSweptButNoRanks) {
   ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kSwept}));
   EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_PORT);
   EXPECT_EQ(facts[0].start_failed().text(), "port 29500 is taken");
+  EXPECT_FALSE(facts[1].swept().logs_follow());
 }
 
 TEST(Facts, StoppedBeforeItsStartIsNobodysFailure) {

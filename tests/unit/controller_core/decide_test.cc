@@ -102,6 +102,25 @@ TEST(Decide, ARunDirectoryMayGoWhenSweptAndCollected) {
   EXPECT_TRUE(desired(world.ledger, NodeName("n0")).empty());
 }
 
+// A setup that failed ended the job before its log was with the controller, and muster run did not show it.
+TEST(Decide, ARankThatNeverRanMayHaveALogBesideIt) {
+  for (const bool follow : {true, false}) {
+    SmallWorld world;
+    world.node("n0", 2);
+    world.submit("j1", SmallWorld::spec("train", 1, 2));
+    v1::Fact failed = world.fact("j1", 1), swept = failed;
+    failed.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+    swept.mutable_swept()->set_reason("ended");
+    swept.mutable_swept()->set_logs_follow(follow);
+    world.report("n0", failed);
+    world.report("n0", swept);
+    const bool forget = may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1));
+    EXPECT_EQ(forget, !follow) << "an agent that knows no ranks sends no end of a log: nobody waits for it";
+    world.logs("j1", 1, "n0");
+    EXPECT_TRUE(may_forget(world.ledger, NodeName("n0"), JobId("j1"), AttemptNo(1)));
+  }
+}
+
 // A damaged journal may be cut anywhere (--accept-loss), also inside what was one batch. What is missing is made up for, and nothing asserts.
 struct Cut : SmallWorld {
   // Everything behind the last row of this kind is lost.
