@@ -4,6 +4,7 @@ The nodes of a test share one machine, but not one address: 127.0.0.1, 127.0.0.2
 by a file: no card is needed where no operator runs.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -113,6 +114,18 @@ class Record(Trace):
             if not self._watch.wait(min(5.0, end - time.monotonic())) and time.monotonic() > end:
                 raise AssertionError(f"nobody came to the save that was waited for\n{self.cluster.story(job)}")
 
+    @contextlib.contextmanager
+    def staying(self, step):
+        """Ranks that come to that step stay there for as long as this lasts."""
+        path = os.path.join(self.path, "stay")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(str(step))
+        os.rename(path + ".new", path)
+        try:
+            yield
+        finally:
+            os.unlink(path)
+
     def starts(self, attempt):
         return self.events("started", attempt)
 
@@ -207,9 +220,10 @@ class EngineTest(unittest.TestCase):
         return random.Random(f"{self.seed} {self.id()}")
 
     def kill_one(self, job, record, at):
-        """Any rank, once the job has made that step."""
-        record.wait(job, at)
-        return kill_rank(self, self.cluster, job, self.random().choice)
+        """Any rank, once the job has made that step. It does not get further, however busy the machine is."""
+        with record.staying(at):
+            record.wait(job, at)
+            return kill_rank(self, self.cluster, job, self.random().choice)
 
     def check_torn(self, begin, torn, before, expected, writers=range(16)):
         """Killed in the middle of a file of step `torn`: it goes on from `before`, and `torn` of the first attempt is nothing to anybody."""

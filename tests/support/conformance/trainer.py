@@ -10,6 +10,7 @@ A few variables are the test's, and no engine's; none has to be set:
     CONFORMANCE_RECORD    a directory: every rank writes down its starts, steps, loads and saves there
     CONFORMANCE_STEP_MS   how long a step takes
     CONFORMANCE_HOLD      "RANK STEP": the first process that is this rank stays in the middle of its first file of that step, until it is killed
+    CONFORMANCE_RECORD/stay  a file with a step, the test's: ranks stay behind that step, or behind a later one, until the file is gone
     CONFORMANCE_NO_STRATEGY  MindFormers: a rank, which writes no strategy file
     CONFORMANCE_LEAVE     MindFormers: a step; the first run ends behind it with status 0 and without a word, as under a wrapper that swallows how it ended
 """
@@ -82,6 +83,15 @@ class Run:
         if self._trace:
             self._trace.write(f"{step} {loss.hex()} {time.monotonic_ns()} {os.getpid()}\n")
             self._trace.flush()
+            while self._stays(step):
+                time.sleep(0.01)
+
+    def _stays(self, step):
+        try:
+            with open(os.path.join(self._record, "stay"), encoding="ascii") as file:
+                return step >= int(file.read())
+        except FileNotFoundError:
+            return False
 
     def pause(self):
         if self._step:
