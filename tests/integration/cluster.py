@@ -175,6 +175,19 @@ class Trace:
             out.append(Entry(int(fields[0]), fields[1], int(fields[2]) if len(fields) > 2 else 0, int(fields[3]) if len(fields) > 3 else 0))
         return out
 
+    def until_ended(self):
+        """Arguments of a stub trainer that goes on until end(): however slow the machine is, what the test does falls into the training."""
+        return ["--steps", 10**6, "--end-file", os.path.join(self.path, "end")]
+
+    def end(self, job):
+        """Ends it some hundred steps from now, so that no rank has passed that step, and waits for a new one. Returns the last step."""
+        best = self.best()
+        with open(os.path.join(self.path, "end.new"), "w", encoding="ascii") as file:
+            file.write(str(best + 300))
+        os.rename(os.path.join(self.path, "end.new"), os.path.join(self.path, "end"))
+        self.wait(job, best + 1)
+        return best + 300
+
     def ranks(self):
         return sorted(int(path.rpartition("-")[2].partition(".")[0]) for path in glob.glob(os.path.join(self.path, "rank-*.trace")))
 

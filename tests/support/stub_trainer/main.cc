@@ -117,6 +117,15 @@ void wait_until(std::uint64_t at) {  // the step's "computation"
   }
 }
 
+std::int64_t last_step(const Options& options) {
+  const int fd = options.end_file.empty() ? -1 : ::open(options.end_file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return options.steps;
+  char text[24] = {};
+  const auto size = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  return size > 0 ? std::atoll(text) : options.steps;
+}
+
 void train(const Options& options, stub::Mesh& mesh) {
   State state = begin(options);
   const auto trace_path = options.trace + "/rank-" + std::to_string(options.rank) + ".trace";
@@ -124,7 +133,7 @@ void train(const Options& options, stub::Mesh& mesh) {
   const bool fails_here = options.rank == options.fail_rank;
   std::uint64_t line_number = 0;
   std::uint64_t began = stub::monotonic_ns();
-  while (state.step < options.steps) {
+  for (std::int64_t steps = last_step(options); state.step < steps; steps = last_step(options)) {
     const std::int64_t step = state.step + 1;
     if (fails_here && step == options.hang_at) {
       for (;;) ::pause();
@@ -147,7 +156,7 @@ void train(const Options& options, stub::Mesh& mesh) {
           format(" [%s] iteration %8lld/%8lld | consumed samples: %12lld | elapsed time per iteration (ms): %.1f | learning rate: 1.000000E-04 | global batch "
                  "size: %5u | "
                  "lm loss: %.6E | loss scale: 1.0 | grad norm: 1.000 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
-                 now_text().c_str(), static_cast<long long>(step), static_cast<long long>(options.steps), static_cast<long long>(step * options.world),
+                 now_text().c_str(), static_cast<long long>(step), static_cast<long long>(steps), static_cast<long long>(step * options.world),
                  static_cast<double>(ended - began) / 1e6, options.world, loss_of(state)));
     }
     began = ended;

@@ -25,6 +25,7 @@ Options parse(int argc, char** argv) {
   Options options;
   const std::map<std::string, std::function<void(const char*)>> with_value = {
       {"--steps", [&](const char* v) { options.steps = std::atoll(v); }},
+      {"--end-file", [&](const char* v) { options.end_file = v; }},
       {"--step-ms", [&](const char* v) { options.step_ms = std::atof(v); }},
       {"--save", [&](const char* v) { options.save = v; }},
       {"--load", [&](const char* v) { options.load = v; }},

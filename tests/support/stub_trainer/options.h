@@ -8,6 +8,7 @@ namespace stub {
 
 struct Options {
   std::int64_t steps = 10;
+  std::string end_file;  // once it is there it holds the last step, in place of --steps: a test ends the training when it has done its own part
   double step_ms = 0;
   std::string save;
   std::string load;
