@@ -159,7 +159,11 @@ class Shim(EngineTest):
         return cls.submit(name, engine, {"per": "node", "run": f"bash {script}", **(launch or {})}, devices=2, **more)
 
     def kill_a_rank(self, job, record):
-        """Any process of the training, once the job has made some steps."""
+        """Any process of the training, once the job has made some steps. It does not get further meanwhile, however slow this is."""
+        with record.staying(12):
+            return self.kill_one_of_four(job, record)
+
+    def kill_one_of_four(self, job, record):
         record.wait(job, 12)
         ranks = sorted(p for p in self.cluster.processes() if "pretrain_gpt.py" in " ".join(p.argv[:4]) and "RANK" in p.env and p.argv[0].endswith("python3"))
         self.assertEqual(len(ranks), 4, self.cluster.story(job))
@@ -285,7 +289,7 @@ class Shim(EngineTest):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""
         for vars, told in (({}, True), ({"vars": {"GBS": "64"}}, False)):
             name = "computed" if told else "answered"
-            spec, _ = self.cluster.job(name, "megatron", self.code, {"per": "node", "run": "bash computed.sh", **vars}, devices=2)
+            spec, _ = self.cluster.job(name, "megatron", self.code, {"per": "node", "run": "bash computed.sh", **vars}, devices=2, step_ms=UNHURRIED)
             path = os.path.join(self.cluster.work, f"{name}.yaml")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file)
